@@ -1,0 +1,1 @@
+"""One module a format. Readers say what is written; they judge nothing."""

@@ -1,0 +1,48 @@
+"""`slime-runbook demo`: the bundled incident, in the terminal UI when there is a terminal, else as a triage."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import time
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from runbook.catalog import FLOWS
+from runbook.cli import options, triage
+from runbook.cli.terminal import interactive
+from runbook.errors import RunbookError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    options.add_common(parser)
+    options.add_sessions(parser)
+    parser.add_argument("--plain", action="store_true", help="print the triage even on a terminal")
+    parser.add_argument("--json", action="store_true", help="print the triage as JSON")
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Open the demo incident, or print its triage."""
+    root = str(demo_folder())
+    if parsed.plain or parsed.json or not interactive():
+        parsed.run = root
+        return triage.run(parsed)
+    from runbook.tui.app import run_app
+
+    desk = options.new_session(options.catalog(parsed), parsed.sessions, parsed.lang, time.time())
+    try:
+        desk.begin(root)
+        desk.discover(root)
+        return int(run_app(desk, None))
+    finally:
+        desk.close()
+
+
+def demo_folder() -> Path:
+    """Return the folder of the bundled incident: `demo` beside the flows of the first flow package that has one."""
+    for point in entry_points(group=FLOWS):
+        for place in getattr(importlib.import_module(point.module), "__path__", ()):
+            if (Path(place) / "demo").is_dir():
+                return Path(place) / "demo"
+    raise RunbookError("no flow package brings a demo", "install slime-runbook again")

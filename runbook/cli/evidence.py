@@ -1,0 +1,38 @@
+"""`slime-runbook evidence RUN`: what was taken as evidence, and why."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from runbook.cli import options
+from runbook.exits import ExitCode
+from runbook.session.desk import Desk
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    options.add_evidence(parser, run_required=False)
+    options.add_common(parser)
+    parser.add_argument("--json", action="store_true", help="print the items as JSON")
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Collect the evidence and print it."""
+    pairs = options.given(parsed)
+    if not parsed.run and not pairs:
+        parsed.run = "."
+    desk = Desk(options.catalog(parsed), language=parsed.lang)
+    try:
+        options.collect(desk, options.run_root(parsed), pairs)
+        if parsed.json:
+            import msgspec
+
+            sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(desk.state.items), indent=1) + b"\n")
+        else:
+            from runbook.plain import Plain
+
+            Plain(parsed.lang, ascii_only=parsed.ascii).evidence(desk.state.items, desk.catalog.slots)
+        return ExitCode.CLEAR if any(not item.missing for item in desk.state.items) else ExitCode.OPEN
+    finally:
+        desk.close()

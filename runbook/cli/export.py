@@ -1,0 +1,70 @@
+"""`slime-runbook export (SESSION | RUN)`: the ticket. Of a run, triage is done first, in a new session."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+
+from runbook.cli import options
+from runbook.errors import UsageError
+from runbook.exits import ExitCode
+from runbook.session import events as ev
+from runbook.session.desk import Desk
+from runbook.session.journal import Journal, read
+from runbook.session.store import find, sessions_dir
+from runbook.ticket.export import formats, write_ticket
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    add_target(parser, "SESSION|RUN", "id of a session, or folder or file of a run")
+    options.add_slots(parser)
+
+
+def add_target(parser: argparse.ArgumentParser, metavar: str, words: str) -> None:
+    """Declare what is exported, as what and where to."""
+    parser.add_argument("session", metavar=metavar, help=words)
+    parser.add_argument("--format", choices=formats(), default="markdown", help="default: %(default)s")
+    parser.add_argument("--output", metavar="PATH", help="file to write (default: in the session; - for stdout)")
+    options.add_common(parser)
+    options.add_sessions(parser)
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Write the ticket and print its path."""
+    folder = sessions_dir(parsed.sessions)
+    if os.path.exists(parsed.session):
+        return _of_run(parsed)
+    try:
+        session = find(folder, parsed.session)
+    except UsageError as error:
+        hint = "give a session id (slime-runbook sessions list) or the path of a run"
+        raise UsageError(f"{parsed.session}: neither a session nor a file or folder", hint) from error
+    catalog = options.catalog(parsed)
+    records, _ = read(session)
+    desk = Desk(catalog, records=records, session_id=os.path.basename(session), language=parsed.lang)
+    path = write_ticket(desk, parsed.format, parsed.output, session)
+    if path is not None:
+        print(path)
+    return ExitCode.CLEAR
+
+
+def _of_run(parsed: argparse.Namespace) -> int:
+    catalog = options.catalog(parsed)
+    journal = Journal.create(sessions_dir(parsed.sessions), time.time())
+    desk = Desk(catalog, journal, session_id=journal.id, language=parsed.lang)
+    try:
+        root = os.path.abspath(parsed.session)
+        desk.begin(root)
+        options.collect(desk, root, options.given(parsed))
+        options.ask_all(desk, desk.triage_probes())
+        path = write_ticket(desk, parsed.format, parsed.output, journal.folder)
+        if path is not None:
+            desk.append(ev.Exported(parsed.format, str(path)))
+            print(path)
+        print(f"session {journal.id}", file=sys.stderr)
+        return ExitCode.CLEAR
+    finally:
+        desk.close()

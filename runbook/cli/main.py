@@ -1,0 +1,104 @@
+"""The command line: finds the command, loads only what it needs, turns errors into words and exit codes.
+
+stdout carries data only; everything said about the run of the tool goes to stderr. `--version` and the parsing of a
+wrong command line load nothing of the engine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from runbook import __version__
+from runbook.errors import RunbookError
+from runbook.exits import ExitCode
+
+COMMANDS: dict[str, str] = {
+    "ui": "the terminal UI (also: no command at all)",
+    "triage": "every check at once: ranked causes, exit code",
+    "run": "walk one flow in plain text",
+    "evidence": "show what was taken as evidence, and why",
+    "flows": "list, lint, show and draw the flows",
+    "probes": "list the probes, run one",
+    "sessions": "list, show, resume and export sessions",
+    "export": "write the ticket of a session or a run",
+    "demo": "the bundled incident",
+    "where": "print where sessions, flows and probes are",
+}
+
+USAGE = "usage: slime-runbook [COMMAND] [RUN] [options]"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words in (["--version"], ["-V"]):
+        print(f"slime-runbook {__version__}")
+        return ExitCode.CLEAR
+    if words and words[0] in ("-h", "--help", "help"):
+        print(overview())
+        return ExitCode.CLEAR
+    name = words.pop(0) if words and words[0] in COMMANDS else "ui"
+    if name == "ui" and words and not words[0].startswith("-") and not os.path.exists(words[0]):
+        return _complain(
+            RunbookError(f"{words[0]}: neither a command nor a file or folder", f"commands: {', '.join(COMMANDS)}")
+        )
+    with contextlib.suppress(AttributeError, ValueError):  # not on every system, not off the main thread
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        return _run(name, words)
+    except RunbookError as error:
+        return _complain(error)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return ExitCode.INTERRUPTED
+
+
+def overview() -> str:
+    """Return the help that names every command."""
+    width = max(map(len, COMMANDS))
+    rows = "\n".join(f"  {name:<{width}}  {words}" for name, words in COMMANDS.items())
+    codes = "\n".join(f"  {code.value:>{width}}  {EXIT_WORDS[code]}" for code in ExitCode)
+    return (
+        f"{USAGE}\n\nWalks decision trees over the evidence of a run, with probes that cite what they found.\n\n"
+        f"commands\n{rows}\n\nexit codes\n{codes}\n\nslime-runbook COMMAND --help says more."
+    )
+
+
+EXIT_WORDS: dict[ExitCode, str] = {
+    ExitCode.CLEAR: "nothing wrong found, the main questions were answered",
+    ExitCode.CONFIRMED: "at least one cause is confirmed",
+    ExitCode.USAGE: "bad usage or unusable evidence",
+    ExitCode.OPEN: "nothing confirmed, but something is unknown or possible",
+    ExitCode.INTERRUPTED: "interrupted",
+}
+
+
+def _run(name: str, words: list[str]) -> int:
+    module = importlib.import_module(f"runbook.cli.{name}")
+    parser = argparse.ArgumentParser(prog=f"slime-runbook {name}", description=COMMANDS[name], allow_abbrev=False)
+    module.add_arguments(parser)
+    try:
+        parsed = parser.parse_args(words)
+    except SystemExit as leaving:  # argparse has printed its words
+        return ExitCode.USAGE if leaving.code else ExitCode.CLEAR
+    code: int = module.run(parsed)
+    return code
+
+
+def _complain(error: RunbookError) -> int:
+    from runbook.text import sanitise
+
+    print(f"slime-runbook: {sanitise(error.message)}", file=sys.stderr)
+    if error.hint:
+        print(f"  {sanitise(error.hint)}", file=sys.stderr)
+    return ExitCode.USAGE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""`slime-runbook sessions list|show|resume|export`: what was kept."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import os
+import sys
+
+from runbook.cli import export, options
+from runbook.cli.terminal import interactive
+from runbook.errors import UsageError
+from runbook.exits import ExitCode
+from runbook.plain import Plain
+from runbook.session.desk import Desk
+from runbook.session.journal import Journal, read
+from runbook.session.store import find, list_sessions, sessions_dir
+from runbook.text import sanitise
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    actions = parser.add_subparsers(dest="action", required=True)
+    listing = actions.add_parser("list", help="every session, latest first")
+    showing = actions.add_parser("show", help="the state of one session")
+    resuming = actions.add_parser("resume", help="go on with one, in the terminal UI where there is a terminal")
+    resuming.add_argument("--take-over", action="store_true", help="take the session from whoever holds it")
+    resuming.add_argument("--plain", action="store_true", help="in plain text even on a terminal")
+    exporting = actions.add_parser("export", help="write the ticket of one session")
+    export.add_target(exporting, "SESSION", "id of a session, or the first letters of one")
+    for sub in (showing, resuming):
+        sub.add_argument("session", metavar="SESSION", help="id of a session, or the first letters of one")
+    for sub in (listing, showing, resuming):
+        options.add_common(sub)
+        options.add_sessions(sub)
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Carry out the action."""
+    actions = {"list": _list, "show": _show, "resume": _resume, "export": export.run}
+    return actions[parsed.action](parsed)
+
+
+def _list(parsed: argparse.Namespace) -> int:
+    folder = sessions_dir(parsed.sessions)
+    for info in list_sessions(folder):
+        when = dt.datetime.fromtimestamp(info.changed).astimezone().strftime("%Y-%m-%d %H:%M")
+        held = f"  held by {info.locked_by}" if info.locked_by else ""
+        damaged = "  DAMAGED" if info.damaged else ""
+        print(f"{info.id}  {when}  {info.current or '-':<14} {sanitise(info.root)}{held}{damaged}")
+    return ExitCode.CLEAR
+
+
+def _show(parsed: argparse.Namespace) -> int:
+    folder = find(sessions_dir(parsed.sessions), parsed.session)
+    records, warnings = read(folder)
+    for warning in warnings:
+        print(f"slime-runbook: {sanitise(warning)}", file=sys.stderr)
+    catalog = options.catalog(parsed)
+    desk = Desk(catalog, records=records, session_id=os.path.basename(folder), language=parsed.lang)
+    plain = Plain(parsed.lang, ascii_only=parsed.ascii)
+    for words in desk.warnings:
+        options.warn(words, parsed.lang)
+    for name, walk in desk.state.walks.items():
+        plain.path(catalog.flows.get(name), walk)
+    for note in desk.state.notes:
+        plain.line(f"{note.who}: {note.words}", 2)
+    plain.triage(desk, desk.report())
+    return options.exit_code(desk.report())
+
+
+def _resume(parsed: argparse.Namespace) -> int:
+    folder = find(sessions_dir(parsed.sessions), parsed.session)
+    catalog = options.catalog(parsed)
+    journal = Journal.open(folder, take_over=parsed.take_over)
+    desk = Desk(catalog, journal, journal.records, session_id=journal.id, language=parsed.lang)
+    try:
+        for words in desk.warnings:
+            options.warn(words, parsed.lang)
+        desk.begin(desk.state.root)
+        flow = desk.state.current
+        if interactive() and not parsed.plain:
+            from runbook.tui.app import run_app
+
+            return int(run_app(desk, flow or None))
+        if flow not in catalog.flows:
+            raise UsageError(f"session {os.path.basename(folder)} stands in no flow", "start one: slime-runbook run FLOW RUN")
+        from runbook.cli.run import walk_through
+
+        return walk_through(desk, catalog.flows[flow], Plain(parsed.lang, ascii_only=parsed.ascii), take_probes=False)
+    finally:
+        desk.close()

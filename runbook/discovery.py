@@ -1,0 +1,213 @@
+"""Finds the evidence: what was given, what lies in RUN, and what those items name.
+
+Content decides, not names: every candidate is shown to each slot's recogniser and the best match takes it. The look
+is bounded in depth, number and file content, follows no link twice, and a path that is named but absent is kept as
+missing, never dropped. Runs in a worker process, since a `stat` on a dead mount may hang.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from runbook.errors import EvidenceError
+from runbook.evidence import Candidate, Evidence, Follower, Item, Match, Reference, Slot
+from runbook.text import Text, sanitise
+
+DEPTH = 6
+"""Folders below RUN that are looked into: `RUN/checkpoints/model/iter_x/` and dump folders lie within."""
+
+ENTRIES = 20_000
+"""Files and folders looked at in all."""
+
+ROUNDS = 3
+"""How often what was named is followed again: launch script, sourced file, checkpoint."""
+
+SKIPPED = frozenset({".git", ".venv", "node_modules", "__pycache__"})
+
+GIVEN = Text("given", "用户指定")
+
+
+class Found(msgspec.Struct, frozen=True):
+    """The outcome. notes: what a person should know: limits reached, equal candidates, unreadable folders."""
+
+    evidence: Evidence
+    notes: tuple[Text, ...] = ()
+
+
+def discover(
+    root: str,
+    given: Sequence[tuple[str, str]],
+    slots: Mapping[str, Slot],
+    followers: Sequence[Follower],
+    run: str = "",
+) -> Found:
+    """Return the evidence of RUN `root` ("" when only `given` counts) and of `given`, pairs of slot and path.
+
+    A slot that was given is not filled from elsewhere. Raises EvidenceError when RUN or a given path is not there
+    or a slot is not known.
+    """
+    notes: list[Text] = []
+    items = [_given(slot, path, slots, run) for slot, path in given]
+    taken = {slot for slot, _ in given}
+    if root:
+        if not os.path.exists(root):
+            raise EvidenceError(
+                f"{root}: no such file or folder", "give the folder of the run, or single files by slot"
+            )
+        items += [i for i in _search(root, slots, run, notes) if i.slot not in taken]
+        if not items:
+            notes.append(
+                Text(f"nothing in {sanitise(root)} is evidence of a known kind", f"{sanitise(root)} 中没有可识别的证据")
+            )
+    _follow(items, taken, slots, followers, root, run)
+    return Found(Evidence(tuple(_settled(items, slots, notes)), root), tuple(notes))
+
+
+def discover_installed(root: str, given: tuple[tuple[str, str], ...], run: str = "") -> Found:
+    """Discover with the installed slots: the entry point for a worker process."""
+    from runbook.catalog import load_slots
+
+    slots, followers = load_slots()
+    return discover(root, given, slots, followers, run)
+
+
+def _given(slot: str, path: str, slots: Mapping[str, Slot], run: str) -> Item:
+    if slot not in slots:
+        raise EvidenceError(f"unknown slot {slot!r}", f"slots: {', '.join(slots)}")
+    if slots[slot].holds == "path" and not os.path.exists(path):
+        flag = f"--{slot.replace('_', '-')}"
+        raise EvidenceError(f"{flag} {path}: no such file or folder", "check the path")
+    return Item(slot, path, GIVEN, "given", run=run)
+
+
+def _search(root: str, slots: Mapping[str, Slot], run: str, notes: list[Text]) -> Iterator[Item]:
+    """Yield an item for each recognised file and folder in `root`, breadth first, names in order."""
+    queue: deque[tuple[str, int]] = deque([(root, 0)])
+    seen: set[tuple[int, int]] = set()
+    budget = ENTRIES
+    while queue:
+        path, depth = queue.popleft()
+        try:
+            status = os.stat(path)
+        except OSError:
+            continue
+        is_dir = os.path.isdir(path)
+        if is_dir and (status.st_dev, status.st_ino) in seen:
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        if not is_dir and not os.path.isfile(path):
+            continue  # a pipe or a device would block or never end
+        candidate = Candidate(path, is_dir, 0 if is_dir else status.st_size)
+        best = recognise(candidate, slots)
+        if best is not None:
+            slot, match = best
+            yield Item(slot, path, match.why, "found", run=run)
+            if match.closed:
+                continue
+        if not is_dir or depth >= DEPTH:
+            continue
+        inside = sorted(name for name in candidate.names if name not in SKIPPED)
+        if len(inside) > budget:
+            notes.append(
+                Text(
+                    f"looked at {ENTRIES} entries only; the rest of {sanitise(path)} was not searched",
+                    f"只查看了 {ENTRIES} 个条目，{sanitise(path)} 的其余部分未搜索",
+                )
+            )
+        inside = inside[:budget]
+        budget -= len(inside)
+        queue.extend((os.path.join(path, name), depth + 1) for name in inside)
+
+
+def recognise(candidate: Candidate, slots: Mapping[str, Slot]) -> tuple[str, Match] | None:
+    """Return the slot that knows this candidate best, and its match; None when no slot knows it.
+
+    A recogniser that raises does not know the candidate.
+    """
+    best: tuple[str, Match] | None = None
+    for name, slot in slots.items():
+        if slot.recognise is None:
+            continue
+        try:
+            match = slot.recognise(candidate)
+        except (OSError, ValueError, IndexError, KeyError, RecursionError):
+            continue
+        if match is not None and (best is None or match.score > best[1].score):
+            best = (name, match)
+    return best
+
+
+def _follow(
+    items: list[Item],
+    taken: set[str],
+    slots: Mapping[str, Slot],
+    followers: Sequence[Follower],
+    root: str,
+    run: str,
+) -> None:
+    """Append what the items name, resolved where it can be, as missing where it cannot."""
+    known = {(item.slot, os.path.realpath(item.path)) for item in items}
+    fresh = list(items)
+    for _ in range(ROUNDS):
+        named: list[Item] = []
+        for item in fresh:
+            for reference in _references(item, followers):
+                if reference.slot in taken or reference.slot not in slots:
+                    continue
+                path, there = resolve(reference.path, (reference.near, root))
+                mark = (reference.slot, os.path.realpath(path))
+                if mark not in known:
+                    known.add(mark)
+                    named.append(Item(reference.slot, path, reference.why, "named", not there, run))
+        if not named:
+            return
+        items.extend(named)
+        fresh = [item for item in named if not item.missing]
+
+
+def _references(item: Item, followers: Iterable[Follower]) -> Iterator[Reference]:
+    for follower in followers:
+        if follower.slot == item.slot and not item.missing:
+            try:
+                yield from follower.follow(item)
+            except (OSError, ValueError, RecursionError):
+                continue
+
+
+def resolve(path: str, near: Iterable[str]) -> tuple[str, bool]:
+    """Return where `path` is and whether it is there: as written, else relative to each folder of `near`."""
+    if os.path.exists(path):
+        return path, True
+    for folder in near:
+        if folder and not os.path.isabs(path):
+            candidate = os.path.join(folder, path)
+            if os.path.exists(candidate):
+                return candidate, True
+    return path, False
+
+
+def _settled(items: list[Item], slots: Mapping[str, Slot], notes: list[Text]) -> Iterator[Item]:
+    """Yield the items in order.
+
+    Of a slot that holds one, the item that another names goes first, and equals are told.
+    """
+    for name, slot in slots.items():
+        mine = [item for item in items if item.slot == name]
+        present = [item for item in mine if not item.missing]
+        if not slot.many and len(present) > 1:
+            present.sort(key=lambda item: ("given", "named", "found").index(item.origin))
+            if present[0].origin == present[1].origin:
+                paths = ", ".join(sanitise(item.path) for item in present[:4])
+                flag = f"--{name.replace('_', '-')}"
+                notes.append(
+                    Text(
+                        f"several candidates for {name}: {paths}; the first is used, choose with {flag}",
+                        f"{name} 有多个候选：{paths}；使用第一个，可用 {flag} 指定",
+                    )
+                )
+        yield from present
+        yield from (item for item in mine if item.missing)

@@ -1,0 +1,40 @@
+"""One exception model: every error the user can cause or mend is a RunbookError.
+
+Invariant: `message` names the file and place, `hint` names the remedy; the CLI prints both and
+picks the exit code from the class. Anything else that escapes is a bug of this project.
+"""
+
+from __future__ import annotations
+
+
+class RunbookError(Exception):
+    """An error with a place and a remedy.
+
+    message: what is wrong, naming file and line where there is one.
+    hint: what the user can do about it; empty when nothing can be done.
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(RunbookError):
+    """The command line asks for something that does not exist."""
+
+
+class EvidenceError(RunbookError):
+    """RUN or a named evidence path cannot be used at all."""
+
+
+class FlowError(RunbookError):
+    """A flow file cannot be loaded."""
+
+
+class SessionError(RunbookError):
+    """A session is locked, damaged beyond its last line, or cannot be written."""
+
+
+class RedactionError(RunbookError):
+    """A finished export still holds something that must not leave; nothing was written."""

@@ -1,0 +1,143 @@
+"""Evidence: what the engineer has, each item in a named slot.
+
+The engine knows slots only by the descriptions that a probe package declares. Evidence is frozen: adding an item
+makes a new value, so a finding can always be traced to what it was asked of.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import msgspec
+
+from runbook.text import Text
+
+HEAD_BYTES = 64 * 1024
+"""How much of a file discovery may read to recognise it."""
+
+
+class Item(msgspec.Struct, frozen=True):
+    """One piece of evidence.
+
+    slot: name of the slot. path: file, folder or URL. why: one sentence, why it was taken. origin: "given" on the
+    command line or in the UI, "found" in RUN, or "named" by another item. missing: it is named but not there. run:
+    which run of the session it belongs to; "" is the first.
+    """
+
+    slot: str
+    path: str
+    why: Text
+    origin: str = "given"
+    missing: bool = False
+    run: str = ""
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """All items of one run, in the order in which they were taken. root: RUN itself, "" when none was given."""
+
+    items: tuple[Item, ...] = ()
+    root: str = ""
+
+    def paths(self, slot: str) -> tuple[str, ...]:
+        """Return the paths in `slot` that exist, in order."""
+        return tuple(item.path for item in self.items if item.slot == slot and not item.missing)
+
+    def first(self, slot: str) -> str | None:
+        """Return the first existing path in `slot`, or None."""
+        return next(iter(self.paths(slot)), None)
+
+    def missing(self, slot: str) -> tuple[Item, ...]:
+        """Return the items of `slot` that something names but that are not there."""
+        return tuple(item for item in self.items if item.slot == slot and item.missing)
+
+    def has(self, need: str) -> bool:
+        """Return whether a need is met: a slot name, or several joined by "|", of which one suffices."""
+        return any(self.paths(slot) for slot in need.split("|"))
+
+    def of_run(self, run: str) -> Evidence:
+        """Return only the items of one run of the session."""
+        return Evidence(tuple(item for item in self.items if item.run == run), self.root)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A file or folder that discovery looks at; content is read only when a recogniser asks for it."""
+
+    path: str
+    is_dir: bool
+    size: int = 0
+
+    @property
+    def name(self) -> str:
+        """Return the base name."""
+        return os.path.basename(self.path.rstrip("/"))
+
+    @cached_property
+    def head(self) -> bytes:
+        """Return the first HEAD_BYTES of a regular file; empty for a folder or an unreadable file."""
+        if self.is_dir:
+            return b""
+        try:
+            with open(self.path, "rb") as file:
+                return file.read(HEAD_BYTES)
+        except OSError:
+            return b""
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Return the names in a folder; empty for a file or an unreadable folder."""
+        if not self.is_dir:
+            return frozenset()
+        try:
+            return frozenset(os.listdir(self.path))
+        except OSError:
+            return frozenset()
+
+
+@dataclass(frozen=True)
+class Match:
+    """A recogniser's opinion. score: higher wins; equal scores of two slots are asked back. why: one sentence.
+
+    closed: a folder whose content belongs to it, so discovery does not look inside.
+    """
+
+    score: int
+    why: Text
+    closed: bool = True
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A kind of evidence, declared by a probe package as a module-level constant.
+
+    recognise: looks at a candidate's name and content and returns a Match or None; None as the function means that
+    the slot is only ever given or named. holds: "path" or "url". many: whether several items stand side by side;
+    else the first one is used.
+    """
+
+    name: str
+    title: Text
+    recognise: Callable[[Candidate], Match | None] | None = None
+    holds: str = "path"
+    many: bool = False
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A path that one item names for another slot. near: folder against which a relative path is tried."""
+
+    slot: str
+    path: str
+    why: Text
+    near: str = ""
+
+
+@dataclass(frozen=True)
+class Follower:
+    """Reads an item of `slot` and yields what it names, declared as a module-level constant."""
+
+    slot: str
+    follow: Callable[[Item], Iterable[Reference]] = field(repr=False)

@@ -1,0 +1,1 @@
+"""The flow model: loading, lint, schema and drawings of decision trees."""

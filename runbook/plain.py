@@ -1,0 +1,259 @@
+"""Plain mode: the same state as the terminal UI, as lines of text for pipes, logs and screen readers.
+
+Every status is glyph and word; colour is added only on a terminal that wants it (NO_COLOR, FORCE_COLOR and
+TERM=dumb are respected by Rich). Words that are searched for later (paths, log lines) are never wrapped in the
+middle when stdout is not a terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table as RichTable
+from rich.text import Text as RichText
+
+from runbook.evidence import Item, Slot
+from runbook.finding import Citation, Finding, Measurement, Table, Verdict
+from runbook.flow.model import Action, Change, Flow, Node
+from runbook.glyphs import MARKS, STANDINGS, VERDICTS, Sign, wants_ascii
+from runbook.session.desk import Desk
+from runbook.text import Text, sanitise
+from runbook.triage import Open, Report, Standing, Verdicted
+from runbook.walk import Decision, How, Mark, Walk
+
+ROLES = {"good": "green", "bad": "bold red", "warn": "yellow", "dim": "dim", "accent": "bold cyan"}
+"""Colour roles of the signs as Rich styles from the 16 colours that every terminal has."""
+
+CITATIONS_SHOWN = 6
+"""Citations of one finding in plain text; the JSON holds all of them."""
+
+OPEN_SHOWN = 12
+"""Open questions listed; the rest is counted."""
+
+
+class Plain:
+    """Writes the state of a desk to stdout. language: "en" or "zh"."""
+
+    def __init__(self, language: str, *, ascii_only: bool = False, console: Console | None = None) -> None:
+        """Write to `console`, or to stdout."""
+        self.language = language
+        self.ascii = ascii_only or wants_ascii()
+        self.console = console or Console(markup=False, highlight=False, emoji=False)
+
+    def line(self, words: str = "", indent: int = 0, style: str = "") -> None:
+        """Write one paragraph, wrapped with a hanging indent on a terminal and unwrapped elsewhere."""
+        text = RichText(sanitise(words), style=style)
+        if self.console.is_terminal:
+            self.console.print(Padding(text, (0, 0, 0, indent)))
+        else:
+            self.console.print(RichText(" " * indent) + text, soft_wrap=True)
+
+    def say(self, en: str, zh: str) -> str:
+        """Return the words in the language in force."""
+        return zh if self.language == "zh" else en
+
+    def heading(self, words: str) -> None:
+        """Write a heading with a blank line before it."""
+        self.console.print()
+        self.line(words, style="bold")
+
+    def sign(self, sign: Sign, words: str, indent: int = 0) -> None:
+        """Write a status line: glyph, word, then `words`."""
+        text = RichText(" " * indent)
+        text.append(f"{sign.draw(ascii_only=self.ascii)} {sign.words.say(self.language)}", ROLES[sign.role])
+        text.append(f"  {sanitise(words)}")
+        self.console.print(text, soft_wrap=not self.console.is_terminal)
+
+    def finding(self, finding: Finding, indent: int = 0) -> None:
+        """Write a finding with its citations, measurements, tables and what would settle it."""
+        answer = f"{finding.probe}: {finding.answer}" if finding.answer else finding.probe
+        self.sign(VERDICTS[finding.verdict], f"{answer}  ({finding.seconds:.1f} s)", indent)
+        self.line(finding.summary.say(self.language), indent + 2)
+        self.citations(finding.citations, indent + 2)
+        for measurement in finding.measurements:
+            self.measurement(measurement, indent + 2)
+        for table in finding.tables:
+            self.table(table, indent + 2)
+        if finding.settle_with is not None:
+            self.line(self.say("settle it: ", "如何确定：") + finding.settle_with.say(self.language), indent + 2)
+
+    def citations(self, citations: Sequence[Citation], indent: int) -> None:
+        """Write the first citations, each as place and excerpt."""
+        for citation in citations[:CITATIONS_SHOWN]:
+            place = citation.path if citation.line is None else f"{citation.path}:{citation.line}"
+            times = f"  ×{citation.count}" if citation.count > 1 else ""
+            self.line(f"{place}{times if not self.ascii else times.replace('×', 'x')}", indent, "cyan")
+            if citation.excerpt:
+                self.line(citation.excerpt.strip(), indent + 2)
+        if len(citations) > CITATIONS_SHOWN:
+            more = len(citations) - CITATIONS_SHOWN
+            self.line(self.say(f"and {more} more places", f"另有 {more} 处"), indent, "dim")
+
+    def measurement(self, measurement: Measurement, indent: int) -> None:
+        """Write a number with unit, threshold and the threshold's source."""
+        words = f"{measurement.name} = {measurement.value:.6g} {measurement.unit}".rstrip()
+        if measurement.threshold is not None:
+            words += self.say(" (threshold ", "（阈值 ") + f"{measurement.threshold:.6g}"
+            words += f"; {measurement.source})" if measurement.source else ")"
+        self.line(words, indent, "dim")
+
+    def table(self, table: Table, indent: int) -> None:
+        """Write a table of evidence."""
+        drawn = RichTable(
+            title=RichText(table.title.say(self.language)), title_justify="left", box=None, pad_edge=False
+        )
+        for column in table.columns:
+            drawn.add_column(RichText(column), overflow="fold")
+        for row in table.rows:
+            drawn.add_row(*(RichText(sanitise(cell)) for cell in row))
+        self.console.print(Padding(drawn, (0, 0, 0, indent)))
+
+    def evidence(self, items: Iterable[Item], slots: Mapping[str, Slot]) -> None:
+        """Write what was taken and why, and which slots are empty."""
+        every = list(items)
+        for item in every:
+            gone = self.say("  MISSING", "  缺失") if item.missing else ""
+            self.line(f"{item.slot}{gone}", style="bold")
+            self.line(item.path, 2, "cyan")
+            self.line(item.why.say(self.language), 2)
+        empty = [name for name in slots if not any(item.slot == name and not item.missing for item in every)]
+        if empty:
+            self.line(self.say("empty slots: ", "空缺的证据槽：") + ", ".join(empty), style="dim")
+
+    def triage(self, desk: Desk, report: Report) -> None:
+        """Write the ranked causes, what is open, what was ruled out and what was checked."""
+        titles = {name: cause.title for name, cause in desk.catalog.vocabulary.items()}
+        self.line(self._verdict(report), style="bold")
+        self.line(desk.state.root, style="dim")
+        for cause in report.confirmed:
+            self.cause(cause, titles)
+        possible = report.possible
+        if possible:
+            self.heading(self.say("Possible, nearest first", "可能的原因（由近及远）"))
+            for cause in possible[:OPEN_SHOWN]:
+                self.sign(STANDINGS[Standing.POSSIBLE], f"{cause.cause}  {self._title(cause.cause, titles)}")
+            self._more(len(possible) - OPEN_SHOWN)
+        if report.unknown:
+            self.heading(self.say("Unknown, and what would settle it", "未知，以及如何确定"))
+            for open_ in sorted(report.unknown, key=lambda o: not o.slots)[:OPEN_SHOWN]:
+                self.open_question(open_)
+            self._more(len(report.unknown) - OPEN_SHOWN)
+        if report.ruled_out:
+            self.heading(self.say("Ruled out", "已排除"))
+            self.line(", ".join(cause.cause for cause in report.ruled_out), style="dim")
+        self.heading(self.say("Checked", "已检查"))
+        for finding in desk.state.findings_of().values():
+            if finding.verdict.decides:
+                answer = f"{finding.probe}: {finding.answer}  {finding.summary.say(self.language)}"
+                self.sign(VERDICTS[finding.verdict], answer)
+        silent = [f.probe for f in desk.state.findings_of().values() if not f.verdict.decides]
+        if silent:
+            self.line(self.say("no answer from ", "没有结论：") + ", ".join(silent), style="dim")
+
+    def cause(self, cause: Verdicted, titles: Mapping[str, Text]) -> None:
+        """Write a confirmed cause: what proves it, the fix, the actions, how to verify."""
+        self.console.print()
+        self.sign(STANDINGS[cause.standing], f"{cause.cause}  {self._title(cause.cause, titles)}")
+        for finding in cause.by:
+            self.line(finding.summary.say(self.language), 2)
+            self.citations(finding.citations, 4)
+        if cause.consequences:
+            follows = self.say("its consequences: ", "其后果：") + ", ".join(cause.consequences)
+            self.line(follows, 2)
+        self.leaf(cause.leaf)
+
+    def leaf(self, node: Node) -> None:
+        """Write the end of a walk: the fix and what to do, or that nothing was found."""
+        if node.clear is not None:
+            self.line(node.clear.say(self.language), 2)
+        if node.note is not None:
+            self.line(node.note.say(self.language), 2, "dim")
+        if node.fix is not None:
+            self.line(self.say("fix: ", "修复：") + node.fix.say(self.language), 2)
+        for action in node.actions:
+            self.action(action)
+        if node.verify:
+            self.line(self.say("verify with: ", "验证：") + ", ".join(node.verify), 2)
+
+    def action(self, action: Action) -> None:
+        """Write one action."""
+        if action.say is not None:
+            self.line(action.say.say(self.language), 4)
+        if action.command is not None:
+            for part in action.command.rstrip().splitlines():
+                self.line(f"$ {part}", 6, "bold")
+        if action.link is not None:
+            self.line(action.link, 6, "cyan")
+        if action.change is not None:
+            for part in change_lines(action.change):
+                self.line(part, 6, "bold")
+
+    def open_question(self, open_: Open) -> None:
+        """Write one open node."""
+        self.sign(VERDICTS[Verdict.UNKNOWN], f"{open_.flow}/{open_.node}  {open_.question.say(self.language)}")
+        self.line(open_.why.say(self.language), 4, "dim")
+        self.line(self.say("settle it: ", "如何确定：") + open_.settle_with.say(self.language), 4)
+
+    def _verdict(self, report: Report) -> str:
+        confirmed, possible = len(report.confirmed), len(report.possible)
+        if confirmed == 1:
+            return self.say("1 cause confirmed", "已确认 1 个原因")
+        if confirmed:
+            return self.say(
+                f"{confirmed} causes confirmed, the first is the root", f"已确认 {confirmed} 个原因，首个为根因"
+            )
+        if possible:
+            return self.say(f"nothing confirmed, {possible} causes possible", f"没有确认的原因，{possible} 个原因可能")
+        return self.say("nothing wrong found", "没有发现问题")
+
+    def _title(self, cause: str, titles: Mapping[str, Text]) -> str:
+        return titles[cause].say(self.language) if cause in titles else ""
+
+    def _more(self, count: int) -> None:
+        if count > 0:
+            self.line(self.say(f"and {count} more", f"另有 {count} 项"), style="dim")
+
+    def node(self, flow: Flow, name: str, decision: Decision) -> None:
+        """Write a node of a walk: question, note, findings and what they decide."""
+        node = flow.nodes[name]
+        section = f"  [{', '.join(node.guide_ids)}]" if node.guide_ids else ""
+        self.heading(f"{flow.flow} / {name}{section}")
+        if node.question is not None:
+            self.line(node.question.say(self.language), style="bold")
+        if node.note is not None:
+            self.line(node.note.say(self.language), 2, "dim")
+        if node.change is not None:
+            self.line(self.say("Run again with this change:", "做如下改动后重新运行："), 2)
+            for part in change_lines(node.change):
+                self.line(part, 4, "bold")
+        for finding in decision.findings:
+            self.finding(finding, 2)
+        if decision.how is How.DISAGREE:
+            self.line(self.say("The probes disagree; you decide.", "各探针结论不一致，请裁定。"), 2, "yellow")
+
+    def path(self, flow: Flow | None, walk: Walk) -> None:
+        """Write the answers of a walk, who gave each, and the overtaken ones."""
+        self.heading(f"{walk.flow}" + (f"  {flow.title.say(self.language)}" if flow else ""))
+        for step in (*walk.steps, *walk.stale):
+            sign = MARKS[Mark.STALE if step.stale else Mark.DONE]
+            by = step.who or self.say("probe", "探针")
+            self.sign(sign, f"{step.node}: {step.answer}  ({by})", 2)
+
+    def choices(self, node: Node, recommended: str | None) -> None:
+        """Write the numbered answers, the recommended one marked."""
+        for number, word in enumerate(node.branches, 1):
+            words = node.answers[word].say(self.language) if word in node.answers else word
+            mark = self.say("  (recommended)", "（推荐）") if word == recommended else ""
+            self.line(f"{number}  {word}  {words if words != word else ''}{mark}", 2)
+
+
+def change_lines(change: Change) -> list[str]:
+    """Return a change as lines that a person can carry out."""
+    return [
+        *(f"+ {flag}" for flag in change.add),
+        *(f"- {flag}" for flag in change.remove),
+        *(f"= {flag} {value}" for flag, value in change.set.items()),
+        *(f"env {name}={value}" for name, value in change.env.items()),
+    ]

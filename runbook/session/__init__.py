@@ -1,0 +1,1 @@
+"""Sessions: an append-only journal and the state it folds into."""

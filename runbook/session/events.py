@@ -1,0 +1,124 @@
+"""What can happen in a session. A session is nothing but its events, in order.
+
+Events are facts with their time and author; the state is folded from them (`runbook.session.state`), so a session
+replays to the same screens anywhere. Adding a kind is allowed, changing the meaning of one is not: kept journals
+must stay readable.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from runbook.evidence import Item
+from runbook.finding import Finding
+from runbook.walk import By
+
+
+class Opened(msgspec.Struct, frozen=True, tag="opened"):
+    """The session began or was resumed.
+
+    version: of the tool. flows: flow id to content hash. root: RUN. who: login name.
+    """
+
+    version: str
+    flows: dict[str, str]
+    root: str = ""
+    who: str = ""
+
+
+class EvidenceAdded(msgspec.Struct, frozen=True, tag="evidence"):
+    """Items were taken into evidence."""
+
+    items: tuple[Item, ...]
+
+
+class EvidenceDropped(msgspec.Struct, frozen=True, tag="evidence-dropped"):
+    """An item was taken out of evidence by the person."""
+
+    slot: str
+    path: str
+    run: str = ""
+
+
+class Found(msgspec.Struct, frozen=True, tag="found"):
+    """A probe answered for one run of the session."""
+
+    finding: Finding
+    run: str = ""
+
+
+class FlowStarted(msgspec.Struct, frozen=True, tag="flow"):
+    """The person turned to a flow."""
+
+    flow: str
+
+
+class Answered(msgspec.Struct, frozen=True, tag="answered"):
+    """A node was answered. probes: ids whose findings were on the table."""
+
+    flow: str
+    node: str
+    answer: str
+    by: By
+    who: str = ""
+    probes: tuple[str, ...] = ()
+
+
+class WentBack(msgspec.Struct, frozen=True, tag="back"):
+    """The person went back to a node; what followed is stale."""
+
+    flow: str
+    node: str
+
+
+class RunAttached(msgspec.Struct, frozen=True, tag="run-attached"):
+    """A new run was attached to an experiment node; its items follow as EvidenceAdded with the same run name."""
+
+    flow: str
+    node: str
+    run: str
+
+
+class Noted(msgspec.Struct, frozen=True, tag="note"):
+    """A person wrote something down, at a node or for the whole session."""
+
+    words: str
+    who: str = ""
+    flow: str = ""
+    node: str = ""
+
+
+class Exported(msgspec.Struct, frozen=True, tag="exported"):
+    """A ticket was written."""
+
+    format: str
+    path: str
+
+
+class Left(msgspec.Struct, frozen=True, tag="left"):
+    """The session was closed in good order. who: login name."""
+
+    who: str = ""
+
+
+Event = (
+    Opened
+    | EvidenceAdded
+    | EvidenceDropped
+    | Found
+    | FlowStarted
+    | Answered
+    | WentBack
+    | RunAttached
+    | Noted
+    | Exported
+    | Left
+)
+
+
+class Record(msgspec.Struct, frozen=True):
+    """One line of the journal. n: 0-based sequence number without gaps. t: seconds since the epoch."""
+
+    n: int
+    t: float
+    event: Event

@@ -1,0 +1,173 @@
+"""The state of a session, folded from its events. Pure: no clock, no disk.
+
+The terminal UI, plain mode and replay all draw this one state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import singledispatch
+
+import msgspec
+from msgspec.structs import replace as change
+
+from runbook.evidence import Evidence, Item
+from runbook.finding import Finding
+from runbook.flow.model import Cause, Flow
+from runbook.session import events as ev
+from runbook.triage import Report, triage
+from runbook.walk import By, Decision, Step, Walk, answer, back, decide, fits
+
+
+class Note(msgspec.Struct, frozen=True):
+    """A person's note. time: seconds since the epoch."""
+
+    words: str
+    time: float
+    who: str = ""
+    flow: str = ""
+    node: str = ""
+
+
+class SessionState(msgspec.Struct, frozen=True):
+    """Everything known in a session.
+
+    findings: (run, probe id) to the latest finding. attached: (flow, node) to the name of the run attached to that
+    experiment. current: flow in front. flow_hashes: as recorded when the session began. began, changed: seconds
+    since the epoch.
+    """
+
+    root: str = ""
+    version: str = ""
+    who: tuple[str, ...] = ()
+    flow_hashes: dict[str, str] = {}
+    items: tuple[Item, ...] = ()
+    findings: dict[tuple[str, str], Finding] = {}
+    walks: dict[str, Walk] = {}
+    attached: dict[tuple[str, str], str] = {}
+    notes: tuple[Note, ...] = ()
+    exports: tuple[tuple[str, str], ...] = ()
+    current: str = ""
+    began: float = 0.0
+    changed: float = 0.0
+
+    def evidence(self, run: str = "") -> Evidence:
+        """Return the evidence of one run of the session."""
+        return Evidence(tuple(item for item in self.items if item.run == run), self.root)
+
+    def findings_of(self, run: str = "") -> dict[str, Finding]:
+        """Return the findings of one run, by probe id."""
+        return {probe: finding for (of, probe), finding in self.findings.items() if of == run}
+
+    def findings_at(self, flow: Flow, node: str) -> dict[str, Finding]:
+        """Return the findings that speak at a node.
+
+        Those of the attached run at an experiment, else those of the first run.
+        """
+        if flow.nodes[node].kind == "experiment":
+            run = self.attached.get((flow.flow, node))
+            return self.findings_of(run) if run is not None else {}
+        return self.findings_of()
+
+    def decision(self, flow: Flow, node: str) -> Decision:
+        """Return what the findings decide at a node."""
+        return decide(flow.nodes[node], self.findings_at(flow, node))
+
+    def walk(self, flow: str) -> Walk:
+        """Return the walk through a flow, empty when it was never started."""
+        return self.walks.get(flow, Walk(flow))
+
+    def report(self, flows: Iterable[Flow], vocabulary: Mapping[str, Cause]) -> Report:
+        """Return the triage of what is known now."""
+        experiments: dict[str, dict[str, dict[str, Finding]]] = {}
+        for (flow, node), run in self.attached.items():
+            experiments.setdefault(flow, {})[node] = self.findings_of(run)
+        return triage(flows, vocabulary, self.findings_of(), experiments)
+
+
+def fold(state: SessionState, record: ev.Record, flows: Mapping[str, Flow]) -> SessionState:
+    """Return the state after one more record.
+
+    An answer that no longer fits its flow (the flow changed since) is kept out of the walk rather than failing the
+    replay.
+    """
+    state = change(state, changed=record.t, began=state.began or record.t)
+    return _apply(record.event, state, record.t, flows)
+
+
+@singledispatch
+def _apply(event: ev.Event, state: SessionState, t: float, flows: Mapping[str, Flow]) -> SessionState:
+    """Return `state` changed by `event`; an event without a handler changes nothing."""
+    return state
+
+
+@_apply.register
+def _(event: ev.Opened, state: SessionState, t: float, flows: Mapping[str, Flow]) -> SessionState:
+    who = state.who if not event.who or event.who in state.who else (*state.who, event.who)
+    if state.version:
+        return change(state, who=who)
+    return change(state, who=who, version=event.version, root=event.root, flow_hashes=event.flows)
+
+
+@_apply.register
+def _(event: ev.EvidenceAdded, state: SessionState, t: float, flows: Mapping[str, Flow]) -> SessionState:
+    known = {(item.slot, item.path, item.run) for item in state.items}
+    fresh = tuple(item for item in event.items if (item.slot, item.path, item.run) not in known)
+    return change(state, items=(*state.items, *fresh))
+
+
+@_apply.register
+def _(event: ev.EvidenceDropped, state: SessionState, t: float, flows: Mapping[str, Flow]) -> SessionState:
+    gone = (event.slot, event.path, event.run)
+    return change(state, items=tuple(i for i in state.items if (i.slot, i.path, i.run) != gone))
+
+
+@_apply.register
+def _(event: ev.Found, state: SessionState, t: float, flows: Mapping[str, Flow]) -> SessionState:
+    return change(state, findings={**state.findings, (event.run, event.finding.probe): event.finding})
+
+
+@_apply.register
+def _(event: ev.FlowStarted, state: SessionState, t: float, flows: Mapping[str, Flow]) -> SessionState:
+    return change(state, current=event.flow, walks={**state.walks, event.flow: state.walk(event.flow)})
+
+
+@_apply.register
+def _(event: ev.RunAttached, state: SessionState, t: float, flows: Mapping[str, Flow]) -> SessionState:
+    return change(state, attached={**state.attached, (event.flow, event.node): event.run})
+
+
+@_apply.register
+def _(event: ev.Noted, state: SessionState, t: float, flows: Mapping[str, Flow]) -> SessionState:
+    return change(state, notes=(*state.notes, Note(event.words, t, event.who, event.flow, event.node)))
+
+
+@_apply.register
+def _(event: ev.Exported, state: SessionState, t: float, flows: Mapping[str, Flow]) -> SessionState:
+    return change(state, exports=(*state.exports, (event.format, event.path)))
+
+
+@_apply.register
+def _(event: ev.WentBack, state: SessionState, t: float, flows: Mapping[str, Flow]) -> SessionState:
+    walk = state.walk(event.flow)
+    if not any(step.node == event.node for step in walk.steps):
+        return state
+    return change(state, current=event.flow, walks={**state.walks, event.flow: back(walk, event.node)})
+
+
+@_apply.register
+def _(event: ev.Answered, state: SessionState, t: float, flows: Mapping[str, Flow]) -> SessionState:
+    flow, walk = flows.get(event.flow), state.walk(event.flow)
+    if flow is None or not fits(flow, walk, event.node, event.answer):
+        return state
+    who = "" if event.by is By.PROBE else event.who
+    walk = answer(flow, walk, Step(event.node, event.answer, event.by, who, event.probes, t))
+    return change(state, current=event.flow, walks={**state.walks, event.flow: walk})
+
+
+def replay(records: Iterable[ev.Record], flows: Mapping[str, Flow]) -> SessionState:
+    """Return the state after all records, in order."""
+    state = SessionState()
+    for record in records:
+        state = fold(state, record, flows)
+    return state
