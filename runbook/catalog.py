@@ -34,8 +34,8 @@ class Catalog:
 
     Probes and slots by name, followers, flows in display order, the vocabulary of causes.
 
-    broken: probe modules that could not be imported, as (module, reason); their probes are missing, everything else
-    works.
+    broken: modules that could not be imported, as (module, reason); their probes or flows are missing, everything
+    else works.
     """
 
     probes: dict[str, Probe] = field(default_factory=dict)
@@ -77,7 +77,8 @@ def load_catalog(extra_dirs: Iterable[str] = ()) -> Catalog:
     slots, followers = _slots(modules)
     loaded, vocabulary = load_flows(extra_dirs)
     ordered = dict(sorted(probes.items()))
-    return Catalog(ordered, slots, followers, loaded, vocabulary, broken)
+    lost = tuple((p.module, reason) for p in _points(FLOWS) if isinstance(reason := _import(p.module), str))
+    return Catalog(ordered, slots, followers, loaded, vocabulary, tuple(dict.fromkeys((*broken, *lost))))
 
 
 def load_slots() -> tuple[dict[str, Slot], tuple[Follower, ...]]:
@@ -96,11 +97,20 @@ def probe_modules() -> tuple[list[ModuleType], tuple[tuple[str, str], ...]]:
     found: list[ModuleType] = []
     broken: list[tuple[str, str]] = []
     for name in probe_module_names():
-        try:
-            found.append(importlib.import_module(name))
-        except Exception as error:  # a broken third-party module must not take the tool down
-            broken.append((name, f"{type(error).__name__}: {error}"))
+        module = _import(name)
+        if isinstance(module, str):
+            broken.append((name, module))
+        else:
+            found.append(module)
     return found, tuple(broken)
+
+
+def _import(name: str) -> ModuleType | str:
+    """Return the module, or why it could not be imported: a broken third-party module must not take the tool down."""
+    try:
+        return importlib.import_module(name)
+    except (Exception, SystemExit) as error:
+        return f"{type(error).__name__}: {error}"
 
 
 def probe_module_names() -> list[str]:
@@ -108,11 +118,7 @@ def probe_module_names() -> list[str]:
     names: list[str] = []
     for point in _points(PROBES):
         names.append(point.module)
-        try:
-            package = importlib.import_module(point.module)
-        except Exception:  # reported by probe_modules, which imports it again
-            continue
-        paths = getattr(package, "__path__", ())
+        paths = getattr(_import(point.module), "__path__", ())
         names += [f"{point.module}.{info.name}" for info in pkgutil.iter_modules(paths) if not info.ispkg]
     return list(dict.fromkeys(names))
 
@@ -134,7 +140,7 @@ def load_flows(extra_dirs: Iterable[str] = ()) -> tuple[dict[str, LoadedFlow], d
 
 def _flow_folders(extra_dirs: Iterable[str]) -> Iterator[tuple[Path, bool]]:
     for point in _points(FLOWS):
-        for folder in getattr(importlib.import_module(point.module), "__path__", ()):
+        for folder in getattr(_import(point.module), "__path__", ()):
             yield Path(folder), False
     for extra in extra_dirs:
         yield Path(extra), True

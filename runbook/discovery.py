@@ -7,6 +7,7 @@ missing, never dropped. Runs in a worker process, since a `stat` on a dead mount
 
 from __future__ import annotations
 
+import errno
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,6 +30,8 @@ ROUNDS = 3
 SKIPPED = frozenset({".git", ".venv", "node_modules", "__pycache__"})
 
 GIVEN = Text("given", "用户指定")
+NOT_UTF8 = "its name is not UTF-8"
+"""Journals and tickets are JSON, which cannot hold such a path."""
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -53,6 +56,9 @@ def discover(
     notes: list[Text] = []
     items = [_given(slot, path, slots, run) for slot, path in given]
     taken = {slot for slot, _ in given}
+    for path in (root, *(path for _, path in given)):
+        if not _is_utf8(path):
+            raise EvidenceError(f"{path}: {NOT_UTF8}", "give it by a link with a plain name")
     if root:
         if not os.path.exists(root):
             raise EvidenceError(
@@ -88,12 +94,19 @@ def _search(root: str, slots: Mapping[str, Slot], run: str, notes: list[Text]) -
     """Yield an item for each recognised file and folder in `root`, breadth first, names in order."""
     queue: deque[tuple[str, int]] = deque([(root, 0)])
     seen: set[tuple[int, int]] = set()
+    unread: list[str] = []
+    skipped: list[str] = []
     budget = ENTRIES
     while queue:
         path, depth = queue.popleft()
         try:
             status = os.stat(path)
-        except OSError:
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ELOOP):  # a dangling link is ordinary
+                unread.append(f"{path}: {error.strerror}")
+            continue
+        if not _is_utf8(path):
+            unread.append(f"{path}: {NOT_UTF8}")
             continue
         is_dir = os.path.isdir(path)
         if is_dir and (status.st_dev, status.st_ino) in seen:
@@ -106,21 +119,38 @@ def _search(root: str, slots: Mapping[str, Slot], run: str, notes: list[Text]) -
         if best is not None:
             slot, match = best
             yield Item(slot, path, match.why, "found", run=run)
-            if match.closed:
-                continue
-        if not is_dir or depth >= DEPTH:
-            continue
-        inside = sorted(name for name in candidate.names if name not in SKIPPED)
+        looks_inside = is_dir and depth < DEPTH and not (best is not None and best[1].closed)
+        inside = sorted(name for name in candidate.names if name not in SKIPPED) if looks_inside else []
+        unread += [f"{path}: {trouble}" for trouble in candidate.troubles]
         if len(inside) > budget:
-            notes.append(
-                Text(
-                    f"looked at {ENTRIES} entries only; the rest of {sanitise(path)} was not searched",
-                    f"只查看了 {ENTRIES} 个条目，{sanitise(path)} 的其余部分未搜索",
-                )
-            )
+            skipped.append(path)
         inside = inside[:budget]
         budget -= len(inside)
         queue.extend((os.path.join(path, name), depth + 1) for name in inside)
+    notes += _limits(unread, skipped)
+
+
+def _is_utf8(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _limits(unread: Sequence[str], skipped: Sequence[str]) -> Iterator[Text]:
+    """Yield what was not seen, each kind once: what was not seen is not the same as what is not there."""
+    if unread:
+        shown, more = sanitise("; ".join(unread[:3])), len(unread) - 3
+        yield Text(
+            f"could not be read: {shown}" + (f"; and {more} more" if more > 0 else ""),
+            f"无法读取：{shown}" + (f"；另有 {more} 项" if more > 0 else ""),
+        )
+    if skipped:
+        yield Text(
+            f"looked at {ENTRIES} entries only; the rest of {sanitise(skipped[0])} was not searched",
+            f"只查看了 {ENTRIES} 个条目，{sanitise(skipped[0])} 的其余部分未搜索",
+        )
 
 
 def recognise(candidate: Candidate, slots: Mapping[str, Slot]) -> tuple[str, Match] | None:
@@ -159,6 +189,8 @@ def _follow(
                 if reference.slot in taken or reference.slot not in slots:
                     continue
                 path, there = resolve(reference.path, (reference.near, root))
+                if not _is_utf8(path):
+                    path, there = sanitise(path), False
                 mark = (reference.slot, os.path.realpath(path))
                 if mark not in known:
                     known.add(mark)

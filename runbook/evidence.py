@@ -64,11 +64,15 @@ class Evidence(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Candidate:
-    """A file or folder that discovery looks at; content is read only when a recogniser asks for it."""
+    """A file or folder that discovery looks at; content is read only when a recogniser asks for it.
+
+    troubles: the system's words for what was asked for and could not be read.
+    """
 
     path: str
     is_dir: bool
     size: int = 0
+    troubles: list[str] = field(default_factory=list, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -83,7 +87,8 @@ class Candidate:
         try:
             with open(self.path, "rb") as file:
                 return file.read(HEAD_BYTES)
-        except OSError:
+        except OSError as error:
+            self.troubles.append(error.strerror or str(error))
             return b""
 
     @cached_property
@@ -93,7 +98,8 @@ class Candidate:
             return frozenset()
         try:
             return frozenset(os.listdir(self.path))
-        except OSError:
+        except OSError as error:
+            self.troubles.append(error.strerror or str(error))
             return frozenset()
 
 

@@ -78,6 +78,23 @@ class Table(msgspec.Struct, frozen=True):
     rows: tuple[tuple[str, ...], ...]
 
 
+class Grid(msgspec.Struct, frozen=True):
+    """A picture made of cells, such as layer × parameter group.
+
+    What makes a hole or a shifted diagonal visible at a glance.
+
+    rows, columns: labels. cells: one string for each row with one code character for each column. legend: code,
+    words, and colour role ("good", "bad", "warn", "dim", "accent") of every code that occurs; the code itself is
+    what is drawn, so that colour is never the only sign.
+    """
+
+    title: Text
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: tuple[str, ...]
+    legend: tuple[tuple[str, Text, str], ...]
+
+
 class Finding(msgspec.Struct, frozen=True):
     """The answer of one probe.
 
@@ -92,6 +109,7 @@ class Finding(msgspec.Struct, frozen=True):
     citations: tuple[Citation, ...] = ()
     measurements: tuple[Measurement, ...] = ()
     tables: tuple[Table, ...] = ()
+    grids: tuple[Grid, ...] = ()
     settle_with: Text | None = None
     slots: tuple[str, ...] = ()
     probe: str = ""
@@ -107,10 +125,11 @@ def found(
     citations: tuple[Citation, ...] = (),
     measurements: tuple[Measurement, ...] = (),
     tables: tuple[Table, ...] = (),
+    grids: tuple[Grid, ...] = (),
 ) -> Finding:
     """Return a finding that answers its question (verdict ok, problem or warning)."""
     summary = Text(sanitise(en), sanitise(zh))
-    return Finding(verdict, answer, summary, citations, measurements, tables)
+    return Finding(verdict, answer, summary, citations, measurements, tables, grids)
 
 
 def unknown(

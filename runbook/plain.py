@@ -15,12 +15,13 @@ from rich.table import Table as RichTable
 from rich.text import Text as RichText
 
 from runbook.evidence import Item, Slot
-from runbook.finding import Citation, Finding, Measurement, Table, Verdict
+from runbook.exits import ExitCode
+from runbook.finding import Citation, Finding, Grid, Measurement, Table, Verdict
 from runbook.flow.model import Action, Change, Flow, Node
 from runbook.glyphs import MARKS, STANDINGS, VERDICTS, Sign, wants_ascii
 from runbook.session.desk import Desk
 from runbook.text import Text, sanitise
-from runbook.triage import Open, Report, Standing, Verdicted
+from runbook.triage import Open, Report, Standing, Verdicted, exit_code, settling
 from runbook.walk import Decision, How, Mark, Walk
 
 ROLES = {"good": "green", "bad": "bold red", "warn": "yellow", "dim": "dim", "accent": "bold cyan"}
@@ -76,6 +77,8 @@ class Plain:
             self.measurement(measurement, indent + 2)
         for table in finding.tables:
             self.table(table, indent + 2)
+        for grid in finding.grids:
+            self.grid(grid, indent + 2)
         if finding.settle_with is not None:
             self.line(self.say("settle it: ", "如何确定：") + finding.settle_with.say(self.language), indent + 2)
 
@@ -110,6 +113,22 @@ class Plain:
             drawn.add_row(*(RichText(sanitise(cell)) for cell in row))
         self.console.print(Padding(drawn, (0, 0, 0, indent)))
 
+    def grid(self, grid: Grid, indent: int) -> None:
+        """Write a picture of cells with its legend; columns are numbered by their first and last label."""
+        roles = {code: role for code, _, role in grid.legend}
+        self.line(grid.title.say(self.language), indent)
+        width = max((len(row) for row in grid.rows), default=0)
+        for label, cells in zip(grid.rows, grid.cells, strict=True):
+            text = RichText(" " * (indent + 2) + sanitise(label).ljust(width) + "  ")
+            for code in cells:
+                text.append(code, ROLES.get(roles.get(code, ""), ""))
+            self.console.print(text, soft_wrap=True)
+        if grid.columns:
+            ends = f"{grid.columns[0]} … {grid.columns[-1]}" if len(grid.columns) > 1 else grid.columns[0]
+            self.line(" " * (width + 2) + (ends.replace("…", "...") if self.ascii else ends), indent + 2, "dim")
+        legend = "   ".join(f"{code} {words.say(self.language)}" for code, words, _ in grid.legend)
+        self.line(legend, indent + 2, "dim")
+
     def evidence(self, items: Iterable[Item], slots: Mapping[str, Slot]) -> None:
         """Write what was taken and why, and which slots are empty."""
         every = list(items)
@@ -129,17 +148,16 @@ class Plain:
         self.line(desk.state.root, style="dim")
         for cause in report.confirmed:
             self.cause(cause, titles)
-        possible = report.possible
-        if possible:
+        near = [cause for cause in report.possible if cause.flow in report.asked]
+        if near:
             self.heading(self.say("Possible, nearest first", "可能的原因（由近及远）"))
-            for cause in possible[:OPEN_SHOWN]:
+            for cause in near[:OPEN_SHOWN]:
                 self.sign(STANDINGS[Standing.POSSIBLE], f"{cause.cause}  {self._title(cause.cause, titles)}")
-            self._more(len(possible) - OPEN_SHOWN)
+            self._more(len(near) - OPEN_SHOWN)
         if report.unknown:
             self.heading(self.say("Unknown, and what would settle it", "未知，以及如何确定"))
-            for open_ in sorted(report.unknown, key=lambda o: not o.slots)[:OPEN_SHOWN]:
-                self.open_question(open_)
-            self._more(len(report.unknown) - OPEN_SHOWN)
+            for slots, opens in settling(report.unknown):
+                self.open_group(slots, opens)
         if report.ruled_out:
             self.heading(self.say("Ruled out", "已排除"))
             self.line(", ".join(cause.cause for cause in report.ruled_out), style="dim")
@@ -190,11 +208,17 @@ class Plain:
             for part in change_lines(action.change):
                 self.line(part, 6, "bold")
 
-    def open_question(self, open_: Open) -> None:
-        """Write one open node."""
-        self.sign(VERDICTS[Verdict.UNKNOWN], f"{open_.flow}/{open_.node}  {open_.question.say(self.language)}")
-        self.line(open_.why.say(self.language), 4, "dim")
-        self.line(self.say("settle it: ", "如何确定：") + open_.settle_with.say(self.language), 4)
+    def open_group(self, slots: tuple[str, ...], opens: Sequence[Open]) -> None:
+        """Write the open nodes that one thing would settle."""
+        names = ", ".join(f"{open_.flow}/{open_.node}" for open_ in opens[:OPEN_SHOWN])
+        more = f" (+{len(opens) - OPEN_SHOWN})" if len(opens) > OPEN_SHOWN else ""
+        if slots:
+            reasons = dict.fromkeys(open_.why.say(self.language) for open_ in opens)
+            settle = opens[0].settle_with.say(self.language)
+            self.sign(VERDICTS[Verdict.UNKNOWN], f"{settle}  {' '.join(list(reasons)[:2])}")
+        else:
+            self.sign(VERDICTS[Verdict.UNKNOWN], self.say("A person or an experiment decides:", "需人工判断或做实验："))
+        self.line(names + more, 4, "dim")
 
     def _verdict(self, report: Report) -> str:
         confirmed, possible = len(report.confirmed), len(report.possible)
@@ -204,9 +228,11 @@ class Plain:
             return self.say(
                 f"{confirmed} causes confirmed, the first is the root", f"已确认 {confirmed} 个原因，首个为根因"
             )
-        if possible:
-            return self.say(f"nothing confirmed, {possible} causes possible", f"没有确认的原因，{possible} 个原因可能")
-        return self.say("nothing wrong found", "没有发现问题")
+        if exit_code(report) is ExitCode.CLEAR:
+            return self.say("nothing wrong found, the main questions were answered", "没有发现问题，主要问题均已回答")
+        if not report.asked:
+            return self.say("nothing could be decided from this evidence", "根据现有证据无法作出任何判断")
+        return self.say(f"nothing confirmed, {possible} causes possible", f"没有确认的原因，{possible} 个原因可能")
 
     def _title(self, cause: str, titles: Mapping[str, Text]) -> str:
         return titles[cause].say(self.language) if cause in titles else ""

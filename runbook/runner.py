@@ -8,6 +8,7 @@ cannot be killed, but its row says `timed_out` in time and the next job starts.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import multiprocessing
 import os
@@ -16,7 +17,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, InvalidStateError
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
 from typing import Any
@@ -139,8 +140,10 @@ class Runner:
             future = job.future
         if future is not None and not future.done():
             future.cancel()
-        job.finish(answer)
-        self._next()
+        try:
+            job.finish(answer)
+        finally:  # a listener that raises must not leave the jobs behind it waiting
+            self._next()
 
     def close(self) -> None:
         """Cancel every job and stop taking new ones."""
@@ -180,7 +183,7 @@ class Runner:
     def _watch(self, job: Job) -> None:
         """Launch the job's process and wait for its answer, but never past deadline and grace."""
         try:
-            job.future = job.launch()
+            job.future = _lenient(job.launch())
             if job.over:
                 job.future.cancel()
                 return
@@ -207,6 +210,22 @@ class Runner:
             job = self._running.get(number)
             if job is not None and job.on_progress is not None and not job.over:
                 job.on_progress(done, total, unit)
+
+
+def _lenient(future: Future[Any]) -> Future[Any]:
+    """Return `future`, which from now on takes a late result in silence.
+
+    Pebble sets the result of a job also when it was cancelled, or given up, a moment before; the error of that would
+    be printed by its thread across the terminal.
+    """
+
+    def settle(method: Callable[[Any], None], value: Any) -> None:
+        with contextlib.suppress(InvalidStateError):
+            method(value)
+
+    future.set_result = functools.partial(settle, future.set_result)  # type: ignore[method-assign]
+    future.set_exception = functools.partial(settle, future.set_exception)  # type: ignore[method-assign]
+    return future
 
 
 def _lacking(probe: Probe, lacking: list[str], evidence: Evidence) -> Finding:

@@ -13,6 +13,7 @@ from enum import Enum
 
 import msgspec
 
+from runbook.exits import ExitCode
 from runbook.finding import Citation, Finding, Verdict
 from runbook.flow.model import Cause, Flow, Node
 from runbook.text import Text
@@ -191,19 +192,21 @@ def _open(flow: str, name: str, node: Node, decision: Decision) -> Open:
 
 
 def _order(flow: Flow) -> list[str]:
-    """Return the nodes reachable from the start in topological order (lint guarantees that there is no cycle)."""
+    """Return the nodes reachable from the start in topological order, the first branch first.
+
+    Lint guarantees that there is no cycle. Iterative: flows may be deep.
+    """
     order: list[str] = []
     seen: set[str] = set()
-
-    def visit(name: str) -> None:
-        if name in seen:
-            return
-        seen.add(name)
-        for target in flow.nodes[name].branches.values():
-            visit(target)
-        order.append(name)
-
-    visit(flow.start)
+    stack: list[tuple[str, bool]] = [(flow.start, False)]
+    while stack:
+        name, leaving = stack.pop()
+        if leaving:
+            order.append(name)
+        elif name not in seen:
+            seen.add(name)
+            stack.append((name, True))
+            stack.extend((target, False) for target in flow.nodes[name].branches.values())
     return order[::-1]
 
 
@@ -234,13 +237,24 @@ def triage(
                 best[verdict.cause] = verdict
     every = list(best.values())
     confirmed = rank([v for v in every if v.standing is Standing.CONFIRMED], vocabulary)
-    possible = sorted((v for v in every if v.standing is Standing.POSSIBLE), key=lambda v: v.open)
+    possible = sorted(
+        (v for v in every if v.standing is Standing.POSSIBLE), key=lambda v: (v.flow not in asked, v.open)
+    )
     ruled_out = tuple(v for v in every if v.standing is Standing.RULED_OUT)
     return Report((*confirmed, *possible), ruled_out, tuple(unknown), tuple(clear), tuple(asked))
 
 
 def _closeness(verdict: Verdicted) -> tuple[int, int]:
     return (list(Standing).index(verdict.standing), verdict.open)
+
+
+def settling(unknown: Iterable[Open]) -> list[tuple[tuple[str, ...], tuple[Open, ...]]]:
+    """Group open nodes by the slots that would settle them, most nodes first; what only a person can settle is last."""
+    groups: dict[tuple[str, ...], list[Open]] = {}
+    for open_ in unknown:
+        groups.setdefault(open_.slots, []).append(open_)
+    ordered = sorted(groups.items(), key=lambda group: (not group[0], -len(group[1])))
+    return [(slots, tuple(opens)) for slots, opens in ordered]
 
 
 def rank(confirmed: list[Verdicted], vocabulary: Mapping[str, Cause]) -> tuple[Verdicted, ...]:
@@ -279,3 +293,15 @@ def _begin(verdict: Verdicted) -> tuple[float, int]:
     if not lines:
         return (0.0, 0)
     return min((citation.time or 0.0, citation.line or 0) for citation in lines)
+
+
+def exit_code(report: Report) -> ExitCode:
+    """Return the exit code of a triage.
+
+    The main questions are the start questions of the flows that evidence could answer: all is clear when at least
+    one was answered, nothing is confirmed, and every flow that was asked ended in a clear leaf by evidence alone.
+    """
+    if report.confirmed:
+        return ExitCode.CONFIRMED
+    ended = {flow for flow, _ in report.clear}
+    return ExitCode.CLEAR if report.asked and all(flow in ended for flow in report.asked) else ExitCode.OPEN

@@ -10,11 +10,13 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import importlib
+import multiprocessing
 import os
 import signal
 import socket
 import time
 import traceback
+from multiprocessing import forkserver
 from typing import Any
 
 import msgspec
@@ -31,7 +33,17 @@ _PR_SET_PDEATHSIG = 1
 
 
 def prepare() -> None:
-    """Make this process die with its parent and keep its output off the terminal."""
+    """Make this process die with the tool and keep its output off the terminal.
+
+    The parent of a worker is the fork server, which ends when nobody holds its alive pipe any more. Every worker
+    inherits an end of that pipe, so it is given up here: else server and worker would keep each other alive.
+    """
+    if multiprocessing.parent_process() is not None:
+        server = forkserver._forkserver  # noqa: SLF001  # the standard library has no public way to it
+        alive = getattr(server, "_forkserver_alive_fd", None)
+        if alive is not None:
+            server._forkserver_alive_fd = None  # type: ignore[attr-defined]  # noqa: SLF001
+            os.close(alive)
     with contextlib.suppress(
         OSError, AttributeError
     ):  # not Linux: the parent kills its workers when it ends in good order
@@ -109,4 +121,5 @@ def _checked(probe: Probe, finding: Finding) -> Finding:
         raise ValueError(f"{probe.id} answered {finding.answer!r}, which it does not declare")
     if finding.verdict is Verdict.PROBLEM and not finding.citations:
         raise ValueError(f"{probe.id} reports a problem without a citation")
+    msgspec.json.encode(finding)  # raises for what the journal could not hold, such as a path that is not UTF-8
     return finding

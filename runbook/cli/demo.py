@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from runbook.catalog import FLOWS
-from runbook.cli import options, triage
+from runbook.cli import desks, options, triage
 from runbook.cli.terminal import interactive
 from runbook.errors import RunbookError
 
@@ -30,7 +30,7 @@ def run(parsed: argparse.Namespace) -> int:
         return triage.run(parsed)
     from runbook.tui.app import run_app
 
-    desk = options.new_session(options.catalog(parsed), parsed.sessions, parsed.lang, time.time())
+    desk = desks.new_session(options.catalog(parsed), parsed.sessions, parsed.lang, time.time())
     try:
         desk.begin(root)
         desk.discover(root)

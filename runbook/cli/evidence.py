@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from runbook.cli import options
+from runbook.cli import desks, options
 from runbook.exits import ExitCode
 from runbook.session.desk import Desk
 
@@ -24,7 +24,7 @@ def run(parsed: argparse.Namespace) -> int:
         parsed.run = "."
     desk = Desk(options.catalog(parsed), language=parsed.lang)
     try:
-        options.collect(desk, options.run_root(parsed), pairs)
+        desks.collect(desk, options.run_root(parsed), pairs)
         if parsed.json:
             import msgspec
 

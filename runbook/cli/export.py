@@ -7,7 +7,7 @@ import os
 import sys
 import time
 
-from runbook.cli import options
+from runbook.cli import desks, options
 from runbook.errors import UsageError
 from runbook.exits import ExitCode
 from runbook.session import events as ev
@@ -58,8 +58,8 @@ def _of_run(parsed: argparse.Namespace) -> int:
     try:
         root = os.path.abspath(parsed.session)
         desk.begin(root)
-        options.collect(desk, root, options.given(parsed))
-        options.ask_all(desk, desk.triage_probes())
+        desks.collect(desk, root, options.given(parsed))
+        desks.ask_all(desk, desk.triage_probes())
         path = write_ticket(desk, parsed.format, parsed.output, journal.folder)
         if path is not None:
             desk.append(ev.Exported(parsed.format, str(path)))

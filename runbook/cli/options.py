@@ -1,22 +1,13 @@
-"""Options that several commands share, and how they open a desk."""
+"""Options that several commands share. Imports no more than the catalog, so that listing and linting start quickly."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-import threading
-from collections.abc import Iterable
-from typing import Any
 
 from runbook.catalog import Catalog, load_catalog, load_slots
-from runbook.errors import RunbookError
-from runbook.exits import ExitCode
-from runbook.session.desk import DISCOVERY_DEADLINE, Desk
-from runbook.session.journal import Journal
-from runbook.session.store import sessions_dir
 from runbook.text import Text, sanitise
-from runbook.triage import Report
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
@@ -70,77 +61,18 @@ def default_language() -> str:
 def catalog(parsed: argparse.Namespace) -> Catalog:
     """Return the catalog with the flow folders of the command line; broken probe modules are told on stderr."""
     loaded = load_catalog(parsed.flows)
+    reasons: dict[str, list[str]] = {}
     for module, reason in loaded.broken:
-        warn(Text(f"probes of {module} are missing: {reason}", f"模块 {module} 的探针缺失：{reason}"), parsed.lang)
+        reasons.setdefault(reason, []).append(module)
+    for reason, modules in reasons.items():
+        names = ", ".join(modules)
+        warn(Text(f"probes of {names} are missing: {reason}", f"模块 {names} 的探针缺失：{reason}"), parsed.lang)
     return loaded
-
-
-def new_session(loaded: Catalog, sessions: str | None, language: str, now: float) -> Desk:
-    """Return a desk over a new session on disk."""
-    journal = Journal.create(sessions_dir(sessions), now)
-    return Desk(loaded, journal, session_id=journal.id, language=language)
 
 
 def run_root(parsed: argparse.Namespace) -> str:
     """Return RUN as an absolute path, "" when evidence is given by slot only."""
     return os.path.abspath(parsed.run) if parsed.run else ""
-
-
-def collect(desk: Desk, root: str, pairs: tuple[tuple[str, str], ...], run: str = "") -> None:
-    """Take the evidence and wait for it. Raises the RunbookError of the discovery; notes go to stderr."""
-    over = threading.Event()
-    heard: list[Any] = []
-
-    def listen(kind: str, payload: Any) -> None:
-        if kind in ("discovered", "error"):
-            heard.append(payload)
-            over.set()
-
-    desk.listen(listen)
-    desk.discover(root, pairs, run)
-    if not over.wait(DISCOVERY_DEADLINE + 5):
-        raise RunbookError(f"{root}: looking for evidence took too long", "give files by slot")
-    if isinstance(heard[0], RunbookError):
-        raise heard[0]
-    for note in heard[0]:
-        warn(note, desk.language)
-
-
-def ask_all(desk: Desk, probes: Iterable[str], run: str = "") -> None:
-    """Ask every probe and wait until all have answered. Raises the error that kept a finding from being written."""
-    waiting = set(probes)
-    over = threading.Condition()
-    errors: list[RunbookError] = []
-
-    def listen(kind: str, payload: Any) -> None:
-        finding = getattr(getattr(payload, "event", None), "finding", None)
-        with over:
-            if kind == "error":
-                errors.append(payload)
-            elif kind == "record" and finding is not None:
-                waiting.discard(finding.probe)
-            over.notify_all()
-
-    desk.listen(listen)
-    for probe in tuple(waiting):
-        desk.ask(probe, run)
-    with over:
-        while waiting and not errors:
-            over.wait(1.0)
-    if errors:
-        raise errors[0]
-
-
-def exit_code(report: Report) -> ExitCode:
-    """Return the exit code of a triage.
-
-    The main questions are the start questions of the flows that evidence could answer: all is clear when at least
-    one was answered, nothing is confirmed, and every flow that was asked ended in a clear leaf by evidence alone.
-    """
-    if report.confirmed:
-        return ExitCode.CONFIRMED
-    ended = {flow for flow, _ in report.clear}
-    return ExitCode.CLEAR if report.asked and all(flow in ended for flow in report.asked) else ExitCode.OPEN
 
 
 def warn(words: Text, language: str) -> None:

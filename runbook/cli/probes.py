@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from runbook.cli import options
+from runbook.cli import desks, options
 from runbook.errors import UsageError
 from runbook.exits import ExitCode
 from runbook.finding import Verdict
@@ -45,8 +45,8 @@ def _run(parsed: argparse.Namespace) -> int:
         parsed.run = "."
     desk = Desk(catalog, language=parsed.lang)
     try:
-        options.collect(desk, options.run_root(parsed), pairs)
-        options.ask_all(desk, [parsed.probe])
+        desks.collect(desk, options.run_root(parsed), pairs)
+        desks.ask_all(desk, [parsed.probe])
         finding = desk.state.findings_of()[parsed.probe]
     finally:
         desk.close()

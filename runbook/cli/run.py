@@ -9,7 +9,7 @@ import argparse
 import sys
 import time
 
-from runbook.cli import options
+from runbook.cli import desks, options
 from runbook.errors import UsageError
 from runbook.exits import ExitCode
 from runbook.flow.model import Flow
@@ -35,10 +35,10 @@ def run(parsed: argparse.Namespace) -> int:
         raise UsageError(f"unknown flow {parsed.flow!r}", f"flows: {', '.join(catalog.flows)}")
     pairs = options.given(parsed)
     root = options.run_root(parsed) or ("" if pairs else ".")
-    desk = options.new_session(catalog, parsed.sessions, parsed.lang, time.time())
+    desk = desks.new_session(catalog, parsed.sessions, parsed.lang, time.time())
     try:
         desk.begin(root)
-        options.collect(desk, root, pairs)
+        desks.collect(desk, root, pairs)
         desk.append(ev.FlowStarted(parsed.flow))
         plain = Plain(parsed.lang, ascii_only=parsed.ascii)
         return walk_through(desk, catalog.flows[parsed.flow], plain, take_probes=parsed.yes_to_probes)
@@ -53,7 +53,7 @@ def walk_through(desk: Desk, flow: Flow, plain: Plain, *, take_probes: bool) -> 
         node = flow.nodes[name]
         lacking = [probe for probe in node.probes if probe not in desk.state.findings_at(flow, name)]
         if node.kind != "experiment" and lacking:
-            options.ask_all(desk, lacking)
+            desks.ask_all(desk, lacking)
         decision = desk.state.decision(flow, name)
         plain.node(flow, name, decision)
         if node.is_leaf:

@@ -16,6 +16,7 @@ from runbook.session.desk import Desk
 from runbook.session.journal import Journal, read
 from runbook.session.store import find, list_sessions, sessions_dir
 from runbook.text import sanitise
+from runbook.triage import exit_code
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +67,7 @@ def _show(parsed: argparse.Namespace) -> int:
     for note in desk.state.notes:
         plain.line(f"{note.who}: {note.words}", 2)
     plain.triage(desk, desk.report())
-    return options.exit_code(desk.report())
+    return exit_code(desk.report())
 
 
 def _resume(parsed: argparse.Namespace) -> int:
@@ -84,7 +85,9 @@ def _resume(parsed: argparse.Namespace) -> int:
 
             return int(run_app(desk, flow or None))
         if flow not in catalog.flows:
-            raise UsageError(f"session {os.path.basename(folder)} stands in no flow", "start one: slime-runbook run FLOW RUN")
+            raise UsageError(
+                f"session {os.path.basename(folder)} stands in no flow", "start one: slime-runbook run FLOW RUN"
+            )
         from runbook.cli.run import walk_through
 
         return walk_through(desk, catalog.flows[flow], Plain(parsed.lang, ascii_only=parsed.ascii), take_probes=False)

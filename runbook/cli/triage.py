@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from runbook.cli import options
+from runbook.cli import desks, options
 from runbook.session.desk import Desk
+from runbook.triage import exit_code
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,8 +25,8 @@ def run(parsed: argparse.Namespace) -> int:
     desk = Desk(options.catalog(parsed), language=parsed.lang)
     try:
         desk.begin(options.run_root(parsed))
-        options.collect(desk, options.run_root(parsed), pairs)
-        options.ask_all(desk, desk.triage_probes())
+        desks.collect(desk, options.run_root(parsed), pairs)
+        desks.ask_all(desk, desk.triage_probes())
         report = desk.report()
         if parsed.json:
             import msgspec
@@ -39,6 +40,6 @@ def run(parsed: argparse.Namespace) -> int:
             from runbook.plain import Plain
 
             Plain(parsed.lang, ascii_only=parsed.ascii).triage(desk, report)
-        return options.exit_code(report)
+        return exit_code(report)
     finally:
         desk.close()

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Open the UI on RUN, or on this folder."""
-    from runbook.cli import options
+    from runbook.cli import desks, options
 
     if not interactive():
         raise UsageError("the terminal UI needs a terminal", "use slime-runbook triage RUN or run FLOW RUN")
@@ -39,7 +39,7 @@ def run(parsed: argparse.Namespace) -> int:
         raise UsageError(f"unknown flow {parsed.flow!r}", f"flows: {', '.join(catalog.flows)}")
     pairs = options.given(parsed)
     root = options.run_root(parsed) or ("" if pairs else os.getcwd())
-    desk = options.new_session(catalog, parsed.sessions, parsed.lang, time.time())
+    desk = desks.new_session(catalog, parsed.sessions, parsed.lang, time.time())
     from runbook.tui.app import run_app
 
     try:

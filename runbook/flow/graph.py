@@ -38,10 +38,10 @@ def tree_lines(flow: Flow, language: str = "en", *, ascii_only: bool = False) ->
         node = flow.nodes[name]
         label = f"{word}: " if word else ""
         if name in drawn:
-            lines.append(f"{lead}{label}{name} {again}")
+            lines.append(sanitise(f"{lead}{label}{name} {again}"))
             continue
         drawn.add(name)
-        lines.append(f"{lead}{label}{_caption(name, node, language)}")
+        lines.append(sanitise(f"{lead}{label}{_caption(name, node, language)}"))
         branches = list(node.branches.items())
         for number, (answer, target) in reversed(list(enumerate(branches))):
             last = number == len(branches) - 1
@@ -53,8 +53,8 @@ def _caption(name: str, node: Node, language: str) -> str:
     if node.cause is not None:
         return f"{name}: {node.cause}" if node.cause != name else node.cause
     words = node.clear or node.question
-    return f"{name}: {sanitise(words.say(language))}" if words else name
+    return f"{name}: {words.say(language)}" if words else name
 
 
 def _plain(words: str) -> str:
-    return _LABEL.sub(" ", words)
+    return _LABEL.sub(" ", sanitise(words))

@@ -1,7 +1,8 @@
 """Reads flow files, keeping the line and column of every key.
 
-A flow is data that strangers may write: nothing in it is executed, every scalar is read as text, duplicate keys and
-unknown keys are errors with their place, and the number of nodes is bounded so that an alias bomb ends at once.
+A flow is data that strangers may write: nothing in it is executed, every scalar is read as text. Duplicate keys,
+unknown keys and characters that a terminal would act upon are errors with their place. The number of nodes is bounded,
+so that an alias bomb ends at once.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import yaml
 
 from runbook.errors import FlowError
 from runbook.flow.model import Cause, Flow, Node, Vocabulary
+from runbook.text import sanitise
 
 try:
     from yaml import CSafeLoader as _Loader
@@ -116,7 +118,10 @@ def _read(path: str) -> tuple[Any, Source]:
     places: dict[tuple[str, ...], Place] = {}
     if node is None:
         raise FlowError(f"{path}:1:1: the file is empty", "see docs/writing-a-flow.md")
-    return _plain(node, path, (), places, iter(range(NODE_LIMIT))), Source(path, places)
+    try:
+        return _plain(node, path, (), places, iter(range(NODE_LIMIT))), Source(path, places)
+    except RecursionError as error:
+        raise FlowError(f"{path}:1:1: the file nests without end", "let no alias hold itself") from error
 
 
 def _plain(
@@ -128,7 +133,8 @@ def _plain(
     if next(budget, None) is None:
         raise FlowError(f"{place}: the file unfolds to more than {NODE_LIMIT} values", "do not nest aliases")
     if isinstance(node, yaml.ScalarNode):
-        return None if node.tag == "tag:yaml.org,2002:null" and node.style is None else node.value
+        _refuse_controls(node.value, place)
+        return None if node.tag == "tag:yaml.org,2002:null" and not node.style else node.value
     if isinstance(node, yaml.SequenceNode):
         return [_plain(item, path, (*keys, str(i)), places, budget) for i, item in enumerate(node.value)]
     result: dict[str, Any] = {}
@@ -136,12 +142,20 @@ def _plain(
         at = Place(path, key_node.start_mark.line + 1, key_node.start_mark.column + 1)
         if not isinstance(key_node, yaml.ScalarNode) or key_node.value == "<<":
             raise FlowError(f"{at}: a key is a plain word here", "write the mapping out")
+        _refuse_controls(key_node.value, at)
         if key_node.value in result:
             raise FlowError(f"{at}: the key {key_node.value!r} stands twice", "keep one of them")
         inner = (*keys, key_node.value)
         places[inner] = at
         result[key_node.value] = _plain(value, path, inner, places, budget)
     return result
+
+
+def _refuse_controls(text: str, place: Place) -> None:
+    """Raise FlowError when `text` holds what a terminal would act upon; a flow's words are drawn as they are."""
+    line = text.replace("\n", " ").replace("\t", " ")
+    if sanitise(line) != line:
+        raise FlowError(f"{place}: a control, escape or bidi character", "write plain text")
 
 
 _FIELD = re.compile(r"`([^`]*)`")
@@ -152,12 +166,35 @@ def _convert(data: Any, kind: type[T], source: Source, keys: tuple[str, ...]) ->
     try:
         return msgspec.convert(data, kind, strict=False)
     except msgspec.ValidationError as error:
-        message = str(error)
-        words, _, where = message.partition(" - at ")
-        inner = tuple(
-            part for part in re.split(r"[.\[\]]", where.strip("`").removeprefix("$")) if part and part != "..."
-        )
+        words, _, where = str(error).partition(" - at ")
+        inner: list[str] = []
+        for part in filter(None, re.split(r"(\[\.\.\.\])|[.\[\]]", where.strip("`").removeprefix("$"))):
+            inner.append(_culprit(data, kind, tuple(inner), str(error)) if part == "[...]" else part)
         unknown = _FIELD.search(words) if "unknown field" in words else None
         place = source.place(*keys, *inner, *([unknown.group(1)] if unknown else []))
         within = f"{'.'.join(keys)}: " if keys else ""
         raise FlowError(f"{place}: {within}{words}", "see docs/writing-a-flow.md") from error
+
+
+def _culprit(data: Any, kind: type, keys: tuple[str, ...], message: str) -> str:
+    """Return the key in the mapping at `keys` whose value is at fault; msgspec calls every key of a mapping `...`."""
+    mapping = data
+    for key in keys:
+        mapping = mapping[int(key) if isinstance(mapping, list) else key]
+    for key, value in mapping.items():
+        try:
+            msgspec.convert(_with(data, keys, {key: value}), kind, strict=False)
+        except msgspec.ValidationError as error:
+            if str(error) == message:
+                return str(key)
+    return ""
+
+
+def _with(data: Any, keys: tuple[str, ...], value: Any) -> Any:
+    """Return a copy of `data` in which `value` stands at `keys`."""
+    if not keys:
+        return value
+    first, rest = keys[0], keys[1:]
+    if isinstance(data, list):
+        return [_with(item, rest, value) if str(i) == first else item for i, item in enumerate(data)]
+    return {**data, first: _with(data[first], rest, value)}

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from runbook import __version__
-from runbook.catalog import Catalog, probe_module_names
+from runbook.catalog import Catalog
 from runbook.discovery import Found as Discovered
 from runbook.discovery import discover_installed
 from runbook.errors import EvidenceError, RunbookError
@@ -84,7 +84,7 @@ class Desk:
         self._clock = clock
         self._lock = threading.RLock()
         self._listeners: list[Listener] = []
-        self._runner = Runner(tuple(probe_module_names()))
+        self._runner = Runner(("runbook.preload",))
         self._jobs: dict[tuple[str, str], Job] = {}
         self._closing = self._closed = False
         self.state: SessionState = replay(records, catalog.flows)
