@@ -1,0 +1,116 @@
+"""Whether log_probs and ref_log_probs are equal, token by token, before the first update (debug guide 1.2).
+
+Only rollout 0 can answer: later the actor has learned. There, the same weights must give exactly the same numbers; a
+difference of 1e-3 is other kernels or nearly the same weights, one of 0.1 and more is another model. Which
+checkpoints the two were loaded from is not in the dump, so a difference is a warning, never a proof by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from probes import dump_thresholds, dumps, token_gaps
+from probes import thresholds as limits
+from probes.dumps import Read
+from probes.readers.dump_errors import DumpError
+from probes.token_gaps import Gaps
+from runbook.evidence import Evidence
+from runbook.finding import Finding, Verdict, cite, found, not_applicable
+from runbook.probe import Progress, probe
+from runbook.text import Text
+
+_WORDS = {
+    "equal": Text("Actor and reference are exactly equal at step one", "第一步 actor 与 reference 完全相等"),
+    "close": Text("Actor and reference are equal but for rounding", "第一步 actor 与 reference 仅有舍入差异"),
+    "differ": Text("Actor and reference differ at step one", "第一步 actor 与 reference 不相等"),
+    "far": Text(
+        "Actor and reference are far apart at step one: not the same weights or not the same model",
+        "第一步 actor 与 reference 相差很大：权重或模型不同",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """The distances in one train dump of rollout 0."""
+
+    path: str
+    gaps: Gaps
+
+
+@probe(
+    "dump.ref_logprobs",
+    needs="train_dump|rollout_dump",
+    answers=("equal", "close", "differ", "far"),
+    en="Are log_probs and ref_log_probs equal at step one, token by token?",
+    zh="第一步的 log_probs 与 ref_log_probs 逐 token 是否完全相等？",
+    deadline=dumps.DEADLINE,
+)
+def ref_logprobs(evidence: Evidence, report: Progress) -> Finding:
+    """Compare both in every train dump of rollout 0."""
+    files = dumps.files_of(evidence, "train")
+    if files and all(file.rollout_id not in (None, 0) for file in files):
+        first = files[0].rollout_id
+        return not_applicable(
+            f"The first train dump is of rollout {first}; only before the first update must the two be equal.",
+            f"最早的 train dump 是 rollout {first}；只有在第一次更新之前两者才必须相等。",
+        )
+    read, compared, samples = Read(), [], 0
+    for dump in dumps.dumps_of(evidence, "train", report, read, at=0):
+        samples += len(dump.samples)
+        try:
+            gaps = token_gaps.measure(token_gaps.sides(dump.samples, "log_probs", "ref_log_probs"))
+        except DumpError as error:
+            read.faults.append(error)
+            continue
+        if gaps.samples:
+            compared.append(_Compared(dump.path, gaps))
+    if compared:
+        return _answer(compared)
+    return dumps.nothing_read(
+        read,
+        f"None of the {samples} samples of rollout 0 holds log_probs and ref_log_probs."
+        if samples
+        else "There is no train dump of rollout 0.",
+        f"rollout 0 的 {samples} 个样本均不含 log_probs 与 ref_log_probs。"
+        if samples
+        else "没有 rollout 0 的 train dump。",
+    )
+
+
+def _answer(compared: list[_Compared]) -> Finding:
+    together = Gaps(
+        tuple(gap for one in compared for gap in one.gaps.samples),
+        sum(one.gaps.unequal for one in compared),
+        sum(one.gaps.strange for one in compared),
+    )
+    worst = max(compared, key=lambda one: one.gaps.mean)
+    limit, verdict = limits.LOGPROB_EQUAL, Verdict.OK
+    if together.largest == 0.0:
+        answer = "equal"
+    elif together.mean <= dump_thresholds.REF_CLOSE.value:
+        answer, limit = "close", dump_thresholds.REF_CLOSE
+    else:
+        answer = "far" if together.mean > limits.LOGPROB_FAR.value else "differ"
+        limit, verdict = limits.LOGPROB_FAR if answer == "far" else limit, Verdict.WARNING
+    words, (actor, reference) = _WORDS[answer], together.means
+    en = f"{words.en}: {together.mean:.3g} nat/token over {together.tokens} tokens, at most {together.largest:.3g}"
+    zh = f"{words.zh}：{together.tokens} 个 token 上平均 {together.mean:.3g} nat/token，最大 {together.largest:.3g}"
+    if answer == "far":
+        en, zh = f"{en}; means {actor:.2f} and {reference:.2f}", f"{zh}；均值 {actor:.2f} 与 {reference:.2f}"
+    if verdict is Verdict.WARNING:
+        en += " (expected if they were loaded from different checkpoints)"
+        zh += "（若两者加载自不同的 checkpoint 则属预期）"
+    if together.strange:
+        en, zh = f"{en}; {together.strange} tokens are not finite", f"{zh}；{together.strange} 个 token 不是有限数"
+    sample = worst.gaps.worst
+    excerpt = f"sample {sample.index}: mean |log_probs - ref_log_probs| {sample.mean:.4g}, max {sample.largest:.4g}"
+    return found(
+        verdict,
+        answer,
+        f"{en}.",
+        f"{zh}。",
+        citations=(cite(worst.path, excerpt, count=len(together.samples)),),
+        measurements=(limit.measure("mean |log_probs - ref_log_probs|", together.mean),),
+        tables=(token_gaps.table(together, "actor", "reference"),),
+    )

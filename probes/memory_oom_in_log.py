@@ -1,0 +1,180 @@
+"""Which memory ran out, and in which phase of the job (debug guide 2.1).
+
+The four places ask for different cures: the train step (tokens per GPU, recomputation), the moment when trainer and
+engine exchange the GPU, the engine (static fraction, KV pool) and the host. The first fault whose place can be told
+decides. Told by what the line itself says, by the frames and remote methods of its traceback, then by the trainer's
+open timers. Not evidence: Ray's list of possible reasons for a dead worker, retracted requests, and
+torch_memory_saver's "may not be an issue".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from probes import faults, logs
+from probes.readers import joblog
+from probes.readers.joblog import Placed
+from probes.readers.logscan import Coverage, Hit, signature
+from runbook.evidence import Evidence
+from runbook.finding import Finding, Verdict, found, unknown
+from runbook.probe import Progress, probe
+
+_TIMER = signature("timer", "Timer ", r"Timer (\w+) (start|end)\b")
+_SWITCH_TIMERS = frozenset({"wake_up", "sleep", "update_weights"})
+_TRAIN_TIMERS = frozenset(
+    {"train", "actor_train", "log_probs", "ref_log_probs", "teacher_log_probs", "data_preprocess"}
+)
+_SWITCH_CALL = re.compile(
+    r"^(?:wake_up|sleep|offload|onload\w*|resume\w*|pause|release_memory_occupation|update_weights\w*"
+    r"|_(?:ex|im)port_static_state|reload_process_groups|clear_memory)$"
+)
+_SWITCH_WORD = re.compile(rb"(?:resume|release)_memory_occupation|in wake_up$|in update_weights\w*$")
+_TRAIN_CALL = re.compile(
+    r"^(?:train|train_\w+|async_train|forward_\w+|compute_log_prob\w*|loss_function|policy_loss_function|backward\w*)$"
+)
+_LOOKED_AT = 50
+_NEAR = 4096
+"""Bytes on either side of a memory saver's line in which a phase may be named."""
+
+_EN = {
+    "train-step": "GPU memory ran out in the train step",
+    "colocate-switch": "GPU memory ran out while trainer and engine exchanged the GPU",
+    "rollout": "The engine ran out of GPU memory",
+    "host": "The node ran out of host memory",
+}
+_ZH = {
+    "train-step": "训练步中显存不足",
+    "colocate-switch": "训练与推理切换显卡时显存不足",
+    "rollout": "推理引擎显存不足",
+    "host": "节点主机内存不足",
+}
+
+
+@dataclass(frozen=True)
+class _Fault:
+    """One line about memory, and the trainer's timers that were open when it was printed."""
+
+    hit: Hit
+    timers: frozenset[str]
+
+
+@probe(
+    "memory.oom_in_log",
+    needs="log",
+    answers=("train-step", "colocate-switch", "rollout", "host", "none"),
+    en="Did memory run out, and in which phase?",
+    zh="是否内存或显存不足？发生在哪个阶段？",
+    deadline=logs.DEADLINE,
+)
+def oom_in_log(evidence: Evidence, report: Progress) -> Finding:
+    """Place the first memory fault that can be placed; count the processes that printed one of its kind."""
+    coverage = Coverage()
+    seen = _faults(evidence, report, coverage)
+    for fault in seen:
+        placed = _place(fault)
+        if placed:
+            answer, proof = placed
+            alike = [each.hit for each in seen if each.hit.label == fault.hit.label]
+            ranks = logs.processes(alike)
+            told = () if proof.number == fault.hit.line else (joblog.cite_placed(fault.hit.file, proof),)
+            return found(
+                Verdict.PROBLEM,
+                answer,
+                f"{_EN[answer]} (line {fault.hit.line}; {ranks} processes).",
+                f"{_ZH[answer]}（第 {fault.hit.line} 行；{ranks} 个进程）。",
+                citations=(joblog.citation(fault.hit, ranks), *told),
+            )
+    if seen:
+        return unknown(
+            f"Memory ran out (line {seen[0].hit.line}), but the log does not show in which phase.",
+            f"内存或显存不足（第 {seen[0].hit.line} 行），但日志未显示所处阶段。",
+            settle_en="Give the .err file of the worker that died, with its traceback.",
+            settle_zh="提供出错 worker 的 .err 文件（含调用栈）。",
+            slots=("log",),
+            citations=(joblog.citation(seen[0].hit),),
+        )
+    return logs.unread(coverage) or found(
+        Verdict.OK,
+        "none",
+        "No line of the logs says that memory ran out.",
+        "日志中没有内存或显存不足的记录。",
+    )
+
+
+def _faults(evidence: Evidence, report: Progress, coverage: Coverage) -> list[_Fault]:
+    """Return the first faults, each with the timers that were open then."""
+    seen: list[_Fault] = []
+    timers: set[str] = set()
+    path = ""
+    for hit in logs.stream(evidence, report, (_TIMER, *faults.OOM), coverage):
+        if hit.file.path != path:
+            path = hit.file.path
+            timers.clear()
+        if hit.label != _TIMER.label:
+            if len(seen) < _LOOKED_AT:
+                seen.append(_Fault(hit, frozenset(timers)))
+            continue
+        name, edge = (group.decode() if group else "" for group in hit.groups)
+        if edge == "start":
+            timers.add(name)
+        else:
+            timers.discard(name)
+    return seen
+
+
+def _place(fault: _Fault) -> tuple[str, Placed] | None:
+    """Return where memory ran out and the line that tells, None when nothing does."""
+    own = Placed(fault.hit.line, fault.hit.offset, fault.hit.raw)
+    if fault.hit.label == faults.HOST_OOM.label:
+        return "host", own
+    if fault.hit.label == faults.ENGINE_OOM.label:
+        return "rollout", own
+    breath = joblog.context(fault.hit)
+    side, _ = faults.side(fault.hit, breath)
+    if fault.hit.label == faults.SAVER.label:
+        return _saver(fault, own, side)
+    return next(_cuda(fault, own, side, breath), None)
+
+
+def _cuda(fault: _Fault, own: Placed, side: str | None, breath: Sequence[Placed]) -> Iterator[tuple[str, Placed]]:
+    """Yield where a CUDA out-of-memory error happened, by every sign there is, the strongest first."""
+    for frame in faults.innermost_first(breath):
+        if _SWITCH_CALL.match(frame.function) or "torch_memory_saver" in frame.file:
+            yield "colocate-switch", frame.place
+        if side == "train" and _TRAIN_CALL.match(frame.function):
+            yield "train-step", frame.place
+    methods = faults.remote_methods(breath)
+    if any(_SWITCH_CALL.match(method) for method in methods):
+        yield "colocate-switch", own
+    if side == "rollout":
+        yield "rollout", own
+    if side == "train":
+        phase = "train" if any(_TRAIN_CALL.match(method) for method in methods) else _by_timers(fault.timers)
+        if phase:
+            yield ("train-step" if phase == "train" else "colocate-switch"), own
+
+
+def _saver(fault: _Fault, own: Placed, side: str | None) -> tuple[str, Placed] | None:
+    """Place a fatal line of torch_memory_saver, through which all of a colocated trainer's allocations go too."""
+    phase = _by_timers(fault.timers)
+    if side == "train" and phase == "train":
+        return "train-step", own
+    near = joblog.context(fault.hit, _NEAR, _NEAR)
+    switch = _named(near, _SWITCH_WORD)
+    if switch or b"func=resume" in fault.hit.raw or side == "rollout" or phase == "switch":
+        return "colocate-switch", switch or own
+    return None
+
+
+def _named(lines: Sequence[Placed], word: re.Pattern[bytes]) -> Placed | None:
+    """Return the first line that a pattern is in."""
+    return next((line for line in lines if word.search(line.raw)), None)
+
+
+def _by_timers(timers: frozenset[str]) -> str | None:
+    """Return the phase the trainer's open timers tell; the switch is the inner one (slime wakes up inside train)."""
+    if timers & _SWITCH_TIMERS:
+        return "switch"
+    return "train" if timers & _TRAIN_TIMERS else None

@@ -1,0 +1,114 @@
+"""Whether actor and reference agree at step one, from the printed means (debug guide 1.2).
+
+Before the first update both are the same weights, so their log-probs must be equal. From slime v0.3.0 on the actor's
+are usually not printed (the separate forward is skipped); then `train/kl_loss` of step 0 is read, and `ppo_kl`
+never, which is 0 by construction there. A difference is only called a problem when the arguments say that both were
+loaded from the same place.
+"""
+
+from __future__ import annotations
+
+from probes import logs, metric_runs
+from probes import thresholds as limits
+from probes.metric_runs import Metrics
+from probes.readers import metrics
+from probes.readers.arguments import Arguments
+from probes.readers.metrics import Record, Run
+from probes.thresholds import Threshold
+from runbook.evidence import Evidence
+from runbook.finding import Finding, Verdict, found
+from runbook.probe import Progress, probe
+
+_ACTOR, _REF, _ENGINE = "rollout/log_probs", "rollout/ref_log_probs", "rollout/rollout_log_probs"
+_KL = "train/kl_loss"
+_ORDER = ("equal", "close", "differ", "far")
+
+
+@probe(
+    "metrics.ref_logprobs",
+    needs="log",
+    answers=_ORDER,
+    en="Are log_probs and ref_log_probs equal at step one?",
+    zh="第一步的 log_probs 与 ref_log_probs 是否完全相等？",
+    deadline=logs.DEADLINE,
+)
+def ref_logprobs(evidence: Evidence, report: Progress) -> Finding:
+    """Compare the means of rollout 0, or read the KL loss of step 0, of every run in the logs; the worst run counts."""
+    read = metric_runs.read(evidence, report, (_ACTOR, _REF, _ENGINE, _KL))
+    findings = [finding for run in read.runs if (finding := _judge(run, read))]
+    return metric_runs.worst(findings, _ORDER) or _unknown(read)
+
+
+def _judge(run: Run, read: Metrics) -> Finding | None:
+    """Judge one run; None when it does not begin at rollout 0 or prints nothing to compare."""
+    rollout = metric_runs.first_rollout(run)
+    if rollout and _ACTOR in rollout.values and _REF in rollout.values:
+        apart = abs(rollout.values[_ACTOR] - rollout.values[_REF])
+        return _answer(apart, limits.LOGPROB_EQUAL, "|log_probs - ref_log_probs|", rollout, read.table(rollout))
+    step = metric_runs.first_step(run)
+    if step and _KL in step.values:
+        table = read.table(step)
+        if table and table.true("use_rollout_routing_replay"):
+            return None
+        return _answer(abs(step.values[_KL]), limits.KL_ZERO, "kl_loss", step, table)
+    if rollout and _REF in rollout.values and _ENGINE in rollout.values:
+        apart = abs(rollout.values[_REF] - rollout.values[_ENGINE])
+        if apart > limits.LOGPROB_FAR.value:
+            name = "|ref_log_probs - rollout_log_probs|"
+            return _answer(apart, limits.LOGPROB_EQUAL, name, rollout, None)
+    return None
+
+
+def _answer(apart: float, limit: Threshold, name: str, record: Record, table: Arguments | None) -> Finding | None:
+    """Turn a distance at step one into a finding; None when it is no number."""
+    if apart != apart:  # noqa: PLR0124 - NaN: another probe's matter
+        return None
+    same = _same_weights(table)
+    if apart <= limit.value:
+        answer, verdict = ("close" if apart else "equal"), Verdict.OK
+    else:
+        answer = "far" if apart > limits.LOGPROB_FAR.value else "differ"
+        verdict = Verdict.PROBLEM if same else Verdict.WARNING
+    limit = limits.LOGPROB_FAR if answer == "far" else limit
+    en = {
+        "equal": "Actor and reference are exactly equal at step one",
+        "close": "Actor and reference are equal at step one within slime's own limit",
+        "differ": "Actor and reference differ at step one",
+        "far": "Actor and reference are far apart at step one: not the same weights or not the same model",
+    }[answer]
+    zh = {
+        "equal": "第一步 actor 与 reference 完全相等",
+        "close": "第一步 actor 与 reference 在 slime 的限差内相等",
+        "differ": "第一步 actor 与 reference 不相等",
+        "far": "第一步 actor 与 reference 相差很大：权重或模型不同",
+    }[answer]
+    if not same and verdict is Verdict.WARNING:
+        en += " (expected if they were loaded from different checkpoints)"
+        zh += "（若两者加载自不同的 checkpoint 则属预期）"
+    return found(
+        verdict,
+        answer,
+        f"{en}: {name} = {apart:.3g}.",
+        f"{zh}：{name} = {apart:.3g}。",
+        citations=(metrics.citation(record),),
+        measurements=(limit.measure(name, apart),),
+    )
+
+
+def _same_weights(table: Arguments | None) -> bool:
+    """Whether the arguments prove that actor and reference start from the same checkpoint."""
+    if table is None:
+        return False
+    load, ref = table.value("load"), table.value("ref_load")
+    return ref not in (None, "None") and load in (ref, "None")
+
+
+def _unknown(read: Metrics) -> Finding:
+    """Say why nothing could be compared."""
+    first = next((run.rollouts[0].number for run in read.runs if run.rollouts), None)
+    if first:
+        return logs.nothing_said(
+            f"The log begins at rollout {first}: a resumed run or a cut log, so there is no first step to compare.",
+            f"日志从 rollout {first} 开始：属续训或日志被截断，没有可比较的第一步。",
+        )
+    return metric_runs.no_metrics(read)

@@ -1,0 +1,66 @@
+"""Whether the rewards tell samples apart, from the mean that slime prints before normalisation.
+
+`rollout/raw_reward` of exactly 0 means that every sample of the rollout got 0 (rewards of rule-based graders are never
+negative); `rollout/rewards` is normalised per group and proves nothing. Supervised runs print a reward of 0 for want
+of one and are passed over: their steps have no policy loss.
+"""
+
+from __future__ import annotations
+
+from probes import logs, metric_runs
+from probes.readers import metrics
+from probes.readers.metrics import Run
+from runbook.evidence import Evidence
+from runbook.finding import Finding, Verdict, found, not_applicable
+from runbook.probe import Progress, probe
+
+_REWARD, _POLICY, _LOSS = "rollout/raw_reward", "train/pg_loss", "train/loss"
+_ORDER = ("varied", "all-zero")
+_SURE = 3
+"""Rollouts in a row without a single point that make chance an unlikely reason."""
+
+
+@probe(
+    "metrics.reward",
+    needs="log",
+    answers=_ORDER,
+    en="Do the samples get any reward?",
+    zh="样本是否得到过奖励？",
+    deadline=logs.DEADLINE,
+)
+def reward(evidence: Evidence, report: Progress) -> Finding:
+    """Judge the mean raw rewards of every run in the logs; the worst run counts."""
+    read = metric_runs.read(evidence, report, (_REWARD, _POLICY, _LOSS))
+    runs = [run for run in read.runs if any(_REWARD in each.values for each in run.rollouts)]
+    trained = [run for run in runs if not _supervised(run)]
+    if runs and not trained:
+        return not_applicable("The run is supervised: it has no rewards.", "该任务为监督训练，没有奖励。")
+    findings = [_judge(run) for run in trained]
+    return metric_runs.worst(findings, _ORDER) or metric_runs.no_metrics(read)
+
+
+def _supervised(run: Run) -> bool:
+    """Whether the steps of a run have a loss but no policy loss."""
+    return any(_LOSS in each.values for each in run.steps) and not any(_POLICY in each.values for each in run.steps)
+
+
+def _judge(run: Run) -> Finding:
+    """Judge one run that prints rewards by whether all of them are 0."""
+    rollouts = [each for each in run.rollouts if _REWARD in each.values]
+    zero = [each for each in rollouts if each.values[_REWARD] == 0.0]
+    if len(zero) == len(rollouts):
+        return found(
+            Verdict.PROBLEM if len(zero) >= _SURE else Verdict.WARNING,
+            "all-zero",
+            f"raw_reward is exactly 0 in all {len(zero)} rollouts that the log prints: no sample got any reward.",
+            f"日志中全部 {len(zero)} 个 rollout 的 raw_reward 恰为 0：没有样本得到奖励。",
+            citations=(metrics.citation(zero[0], len(zero)),),
+        )
+    best = max(rollouts, key=lambda each: each.values[_REWARD])
+    return found(
+        Verdict.OK,
+        "varied",
+        f"raw_reward reaches {best.values[_REWARD]:.3g}; it is 0 in {len(zero)} of {len(rollouts)} rollouts.",
+        f"raw_reward 最高 {best.values[_REWARD]:.3g}；{len(rollouts)} 个 rollout 中有 {len(zero)} 个为 0。",
+        citations=(metrics.citation(best),),
+    )

@@ -1,0 +1,409 @@
+"""Reads a bash script as a syntax tree and follows its assignments, without running anything.
+
+slime's launch scripts begin with `pkill -9 python`, so they must never be executed. This reader walks the tree of
+tree-sitter-bash: assignments, arrays, `source`, functions, loops with a known count and conditions over known
+values are followed; a branch whose condition is unknown is walked as well, with everything it sets marked as not
+sure. Invariant: what only the running script could know (environment, output of commands) becomes an unknown value
+with a reason, never a guess.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from probes.readers.bash_tree import Source, parse
+from probes.readers.bash_values import Value, fields, known, literal, marked, show, unknown_value
+from probes.readers.bash_walk import MAX_DEPTH, MAX_LOOP, MAX_STEPS, Command, Script, Stop, Walk
+from probes.readers.bash_words import Scope, Words
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_PASSED_OVER = frozenset({"comment", "test_command", "heredoc_redirect", "file_redirect", "herestring_redirect"})
+
+
+def read_script(path: str, data: bytes, variables: dict[str, Value] | None = None) -> Script:
+    """Walk the script `data` that is called `path`.
+
+    `variables` are set beforehand. Never raises for hostile input: what cannot be followed is a gap.
+    """
+    script = Script()
+    walk = Walk(script, Scope(dict(variables or {}), {}, path))
+    _file(walk, path, data)
+    script.exports = {
+        name: value for name in walk.scope.exported if (value := walk.scope.scalars.get(name)) is not None
+    }
+    return script
+
+
+def _file(walk: Walk, path: str, data: bytes) -> None:
+    if path in walk.script.sources:
+        return
+    source = Source(path, data)
+    walk.script.sources[path] = source
+    outer, walk.scope.file = walk.scope.file, path
+    try:
+        _children(walk, source, parse(data))
+    except (Stop, RecursionError):
+        walk.script.gaps.append((path, "the script is too long or too deep to follow to its end", path, 0))
+    finally:
+        walk.scope.file = outer
+
+
+def _children(walk: Walk, source: Source, node: Node) -> None:
+    for child in node.named_children:
+        _statement(walk, source, child)
+
+
+def _statement(walk: Walk, source: Source, node: Node) -> None:
+    walk.steps += 1
+    if walk.steps > MAX_STEPS or walk.depth > MAX_DEPTH:
+        raise Stop
+    walk.depth += 1
+    try:
+        if node.type not in _PASSED_OVER:
+            _STATEMENTS.get(node.type, _children)(walk, source, node)
+    finally:
+        walk.depth -= 1
+
+
+def _unset(walk: Walk, source: Source, node: Node) -> None:
+    for name in node.named_children:
+        walk.scope.forget(source.text(name))
+
+
+def _case(walk: Walk, source: Source, node: Node) -> None:
+    for item in node.named_children:
+        if item.type == "case_item":
+            inside = (n for i, n in enumerate(item.children) if item.field_name_for_child(i) != "value")
+            _maybe(walk, source, list(inside))
+
+
+def _define(walk: Walk, source: Source, node: Node) -> None:
+    name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
+    if name is not None and body is not None:
+        walk.scope.functions[source.text(name)] = (source, body)
+
+
+def _error(walk: Walk, source: Source, node: Node) -> None:
+    why = "this is not bash that the reader understands"
+    walk.script.gaps.append((source.text(node)[:80], why, source.path, node.start_byte))
+    _children(walk, source, node)
+
+
+def _assign(walk: Walk, source: Source, node: Node) -> str:
+    name_node, value_node = node.child_by_field_name("name"), node.child_by_field_name("value")
+    words, scope = Words(walk.scope, source), walk.scope
+    append = any(child.type == "+=" for child in node.children)
+    if name_node is not None and name_node.type == "subscript":
+        _assign_element(walk, source, name_node, value_node)
+        return ""
+    name = source.text(name_node) if name_node is not None else ""
+    if value_node is not None and value_node.type == "array":
+        elements = [
+            word for child in value_node.named_children if child.type != "comment" for word in fields(words.word(child))
+        ]
+        if walk.unsure:
+            elements = [marked(element, sure=False) for element in elements]
+        before = scope.arrays.get(name, [])
+        if append:
+            scope.arrays[name] = [*before, *elements]
+        elif walk.unsure and before:
+            scope.arrays[name] = [*(marked(element, sure=False) for element in before), *elements]
+        else:
+            scope.arrays[name] = elements
+        scope.scalars.pop(name, None)
+        return name
+    value = words.word(value_node) if value_node is not None else literal("", source.path, node.start_byte)
+    value = marked(value, split=False)
+    if append and name in scope.arrays:
+        first = scope.arrays[name][:1] or [()]
+        scope.arrays[name] = [(*first[0], *value), *scope.arrays[name][1:]]
+        return name
+    if append:
+        value = (*scope.scalars.get(name, ()), *value)
+    set_scalar(walk, source, name, value, node.start_byte)
+    return name
+
+
+def set_scalar(walk: Walk, source: Source, name: str, value: Value, offset: int) -> None:
+    """Set a variable; under an unknown condition a second, different value makes it unknown."""
+    scope = walk.scope
+    if walk.unsure:
+        before = scope.scalars.get(name)
+        if before is None:
+            value = marked(value, default=True)
+        elif show(before) != show(value):
+            value = unknown_value(
+                source.path, offset, f"${{{name}}}", f"{name} is set in different ways by a condition"
+            )
+    scope.scalars[name] = value
+    scope.arrays.pop(name, None)
+
+
+def _assign_element(walk: Walk, source: Source, target: Node, value_node: Node | None) -> None:
+    name_node, index_node = target.child_by_field_name("name"), target.child_by_field_name("index")
+    if name_node is None or index_node is None or value_node is None:
+        return
+    name, words = source.text(name_node), Words(walk.scope, source)
+    elements = list(walk.scope.arrays.get(name, []))
+    index = words.number(source.text(index_node))
+    value = marked(words.word(value_node), split=False)
+    if index is None or walk.unsure or not -len(elements) <= index <= len(elements):
+        walk.scope.arrays[name] = [marked(element, sure=False) for element in elements] + [marked(value, sure=False)]
+        return
+    elements[index : index + 1 or None] = [value]
+    walk.scope.arrays[name] = elements
+
+
+def _declare(walk: Walk, source: Source, node: Node) -> None:
+    exporting = node.children[0].type == "export" if node.children else False
+    for child in node.named_children:
+        name = ""
+        if child.type == "variable_assignment":
+            name = _assign(walk, source, child)
+        elif child.type == "variable_name":
+            name = source.text(child)
+        elif child.type == "word" and source.text(child) in ("-x", "-gx"):
+            exporting = True
+        if exporting and name:
+            walk.scope.exported[name] = None
+
+
+def _command(walk: Walk, source: Source, node: Node) -> None:
+    words = Words(walk.scope, source)
+    env: dict[str, Value] = {}
+    expanded: list[Value] = []
+    for index, child in enumerate(node.children):
+        if child.type == "variable_assignment":
+            target, value = child.child_by_field_name("name"), child.child_by_field_name("value")
+            if target is not None:
+                env[source.text(target)] = words.word(value) if value is not None else ()
+        elif node.field_name_for_child(index) in ("name", "argument") or child.type in ("command_name", "word"):
+            expanded += fields(words.word(child))
+    if not expanded:
+        return
+    name = known(expanded[0]) or ""
+    builtin = _BUILTINS.get(name)
+    if builtin is not None and builtin(walk, source, expanded, node.start_byte):
+        return
+    if name in walk.scope.functions and walk.depth < MAX_DEPTH // 2:
+        _call(walk, name, expanded)
+        return
+    command = Command(tuple(expanded), env, node.start_byte, source.path, not walk.unsure, bool(walk.loops))
+    walk.script.commands.append(command)
+
+
+def _printf(walk: Walk, source: Source, words: list[Value], offset: int) -> bool:
+    if len(words) < 4 or known(words[1]) != "-v":
+        return False
+    text = Words(walk.scope, source).printf(words[3:], offset)
+    set_scalar(walk, source, known(words[2]) or "", text, offset)
+    return True
+
+
+def _read(walk: Walk, source: Source, words: list[Value], offset: int) -> bool:
+    for word in words[1:]:
+        name = known(word) or ""
+        if name.isidentifier():
+            value = unknown_value(source.path, offset, f"${{{name}}}", "it is read while the script runs")
+            set_scalar(walk, source, name, value, offset)
+    return True
+
+
+def _eval(walk: Walk, source: Source, words: list[Value], offset: int) -> bool:
+    text = " ".join(map(show, words))[:80]
+    walk.script.gaps.append((text, "eval builds commands while the script runs", source.path, offset))
+    return True
+
+
+def _cd(walk: Walk, source: Source, words: list[Value], offset: int) -> bool:
+    del source, offset
+    target = known(words[-1]) or ""
+    walk.scope.folder = target if os.path.isabs(target) else None
+    return True
+
+
+def _call(walk: Walk, name: str, expanded: list[Value]) -> None:
+    source, body = walk.scope.functions[name]
+    outer = walk.scope.positional
+    walk.scope.positional = expanded
+    try:
+        _statement(walk, source, body)
+    finally:
+        walk.scope.positional = outer
+
+
+def _source(walk: Walk, source: Source, words: list[Value], offset: int) -> bool:
+    if len(words) < 2:
+        return True
+    shown, path = show(words[1]), known(words[1])
+    if path is None:
+        walk.script.gaps.append(
+            (shown, "the path of the sourced file is only known when the script runs", source.path, offset)
+        )
+        return True
+    folder = os.path.dirname(walk.script.sources[next(iter(walk.script.sources))].path)
+    tried = (
+        [path]
+        if os.path.isabs(path)
+        else [os.path.join(walk.scope.folder or folder, path), os.path.join(os.path.dirname(source.path), path)]
+    )
+    for candidate in tried:
+        try:
+            with open(candidate, "rb") as file:
+                data = file.read(Source.LIMIT)
+        except (OSError, ValueError):
+            continue
+        _file(walk, os.path.normpath(candidate), data)
+        return True
+    walk.script.gaps.append((shown, "the sourced file is not there", source.path, offset))
+    return True
+
+
+def _branches(node: Node) -> Iterator[tuple[list[Node], list[Node]]]:
+    """Yield (condition nodes, body nodes) of an if statement; the else branch has no condition."""
+    head: list[Node] = []
+    body: list[Node] = []
+    in_body = False
+    for child in node.children:
+        if child.type == "then":
+            in_body = True
+        elif child.type == "elif_clause":
+            yield head, body
+            yield from _branches(child)
+            head, body = [], []
+        elif child.type == "else_clause":
+            if head or body:
+                yield head, body
+            head, body = [], []
+            yield [], [part for part in child.children if part.type != "else"]
+        elif child.is_named and child.type != "comment":
+            (body if in_body else head).append(child)
+    if head or body:
+        yield head, body
+
+
+def _if(walk: Walk, source: Source, node: Node) -> None:
+    branches = list(_branches(node))
+    for index, (conditions, body) in enumerate(branches):
+        truth: bool | None = True
+        if conditions:
+            truth = Words(walk.scope, source).truth(conditions[0]) if len(conditions) == 1 else None
+        if truth is True:
+            for child in body:
+                _statement(walk, source, child)
+            return
+        if truth is None:  # from the first unknown condition on, every branch may be the one that runs
+            for _, rest in branches[index:]:
+                _maybe(walk, source, rest)
+            return
+
+
+def _maybe(walk: Walk, source: Source, nodes: list[Node]) -> None:
+    walk.unsure += 1
+    try:
+        for child in nodes:
+            if child.is_named:
+                _statement(walk, source, child)
+    finally:
+        walk.unsure -= 1
+
+
+def _list(walk: Walk, source: Source, node: Node) -> None:
+    """Follow `a && b` and `a || b`: the right side depends on the left when the left is a test."""
+    left, right = node.children[0], node.children[-1]
+    op = node.children[1].type if len(node.children) > 2 else ""
+    _statement(walk, source, left)
+    truth = Words(walk.scope, source).truth(left)
+    tested = left.type in ("test_command", "negated_command", "list") or _arithmetic_test(left)
+    if not tested:
+        if op == "||":
+            _maybe(walk, source, [right])
+        else:
+            _statement(walk, source, right)
+    elif truth is None:
+        _maybe(walk, source, [right])
+    elif truth is (op == "&&"):
+        _statement(walk, source, right)
+
+
+def _arithmetic_test(node: Node) -> bool:
+    return node.type == "compound_statement" and bool(node.children) and node.children[0].type == "(("
+
+
+def _loop(walk: Walk, source: Source, node: Node) -> None:
+    body = [child for child in node.named_children if child.type in ("do_group", "compound_statement")][-1:]
+    if node.type == "c_style_for_statement" and _counted(walk, source, node, body):
+        return
+    if node.type == "for_statement" and _each(walk, source, node, body):
+        return
+    walk.loops += 1
+    _maybe(walk, source, body)
+    walk.loops -= 1
+
+
+def _counted(walk: Walk, source: Source, node: Node, body: list[Node]) -> bool:
+    """Follow `for ((i=0; i<N; i++))`; return whether it came to its end."""
+    words = Words(walk.scope, source)
+    start, condition, update = (node.child_by_field_name(name) for name in ("initializer", "condition", "update"))
+    if condition is None or not words.counter(start, start=True):
+        return False
+    for _ in range(MAX_LOOP):
+        again = words.number(source.text(condition))
+        if not again:
+            return again == 0
+        for child in body:
+            _statement(walk, source, child)
+        if not words.counter(update):
+            return False
+    return False
+
+
+def _each(walk: Walk, source: Source, node: Node, body: list[Node]) -> bool:
+    """Follow `for X in ...` over known words; return whether they are known."""
+    target = node.child_by_field_name("variable")
+    if target is None:
+        return False
+    values = [child for index, child in enumerate(node.children) if node.field_name_for_child(index) == "value"]
+    items, name = Words(walk.scope, source).fields_of(values), source.text(target)
+    if not items or len(items) > MAX_LOOP or any(known(item) is None for item in items):
+        reason = "the loop runs over values known only then"
+        walk.scope.scalars[name] = unknown_value(source.path, node.start_byte, f"${{{name}}}", reason)
+        return False
+    for item in items:
+        set_scalar(walk, source, name, item, node.start_byte)
+        for child in body:
+            _statement(walk, source, child)
+    return True
+
+
+_STATEMENTS: dict[str, Callable[[Walk, Source, Node], object]] = {
+    "variable_assignment": _assign,
+    "declaration_command": _declare,
+    "command": _command,
+    "unset_command": _unset,
+    "if_statement": _if,
+    "list": _list,
+    "for_statement": _loop,
+    "c_style_for_statement": _loop,
+    "while_statement": _loop,
+    "case_statement": _case,
+    "function_definition": _define,
+    "ERROR": _error,
+}
+"""How a kind of node is followed; the children of all others (pipelines, groups, subshells) are walked in order."""
+
+_BUILTINS: dict[str, Callable[[Walk, Source, list[Value], int], bool]] = {
+    "source": _source,
+    ".": _source,
+    "printf": _printf,
+    "read": _read,
+    "mapfile": _read,
+    "readarray": _read,
+    "eval": _eval,
+    "cd": _cd,
+}
+"""Commands that change the walk itself; each returns whether it dealt with the command."""

@@ -1,0 +1,66 @@
+"""Bash source as bytes with positions, and its syntax tree.
+
+tree-sitter counts in bytes, and so do citations; text is decoded only where a value is needed. A carriage return
+before a newline is read as a blank, so that a script saved on Windows keeps its byte offsets.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, ClassVar
+
+from probes.readers.launch_model import Place
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+
+@lru_cache(maxsize=1)
+def _parser() -> Parser:
+    import tree_sitter_bash
+    from tree_sitter import Language, Parser
+
+    return Parser(Language(tree_sitter_bash.language()))
+
+
+def parse(data: bytes) -> Node:
+    """Return the root node of a bash script; broken text gives ERROR nodes, never an exception."""
+    return _parser().parse(data.replace(b"\r\n", b" \n")).root_node
+
+
+@dataclass(frozen=True)
+class Source:
+    """A script's bytes under its path."""
+
+    LIMIT: ClassVar[int] = 2 << 20
+
+    path: str
+    data: bytes
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """Return the offsets at which lines start."""
+        found = [0]
+        at = self.data.find(b"\n")
+        while at >= 0:
+            found.append(at + 1)
+            at = self.data.find(b"\n", at + 1)
+        return found
+
+    def place(self, offset: int) -> Place:
+        """Return the line that holds `offset`."""
+        index = max(bisect_right(self.starts, offset) - 1, 0)
+        start = self.starts[index]
+        end = self.starts[index + 1] - 1 if index + 1 < len(self.starts) else len(self.data)
+        text = self.data[start:end].decode("utf-8", "replace").rstrip("\r")
+        return Place(self.path, index + 1, start, text)
+
+    def text(self, node: Node) -> str:
+        """Return the text of a node as it is written."""
+        return self.slice(node.start_byte, node.end_byte)
+
+    def slice(self, start: int, end: int) -> str:
+        """Return the text between two offsets."""
+        return self.data[start:end].decode("utf-8", "replace")

@@ -1,0 +1,121 @@
+"""Distances between two log-probs of the same tokens, over the samples of a train dump.
+
+Means are over tokens, not over samples, so that short answers do not weigh more. Invariants: only tokens that the loss
+counts enter; a pair of unequal length is left out and counted, and so is a token that is not finite on either side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from probes.dumps import index_of, mask_of, numbers
+from runbook.finding import Table
+from runbook.text import Text
+
+Pair = tuple[int, dict[str, Any], Any, Any]
+"""Sample index, the sample with its loss mask, and the two sides as float arrays."""
+_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The distances in one sample, in nat. total: sum of |a - b| over `tokens` tokens; first, second: the two sums."""
+
+    index: int
+    tokens: int
+    total: float
+    largest: float
+    first: float
+    second: float
+
+    @property
+    def mean(self) -> float:
+        """Return the mean absolute difference per token."""
+        return self.total / max(self.tokens, 1)
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """The distances in a dump.
+
+    unequal: samples whose two sides differ in length. strange: tokens that are not finite on either side.
+    """
+
+    samples: tuple[Gap, ...]
+    unequal: int = 0
+    strange: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Return how many tokens were compared."""
+        return sum(gap.tokens for gap in self.samples)
+
+    @property
+    def mean(self) -> float:
+        """Return the mean absolute difference per token."""
+        return sum(gap.total for gap in self.samples) / max(self.tokens, 1)
+
+    @property
+    def largest(self) -> float:
+        """Return the largest absolute difference of a token."""
+        return max((gap.largest for gap in self.samples), default=0.0)
+
+    @property
+    def means(self) -> tuple[float, float]:
+        """Return the mean log-prob per token of the first and the second side."""
+        tokens = max(self.tokens, 1)
+        return sum(g.first for g in self.samples) / tokens, sum(g.second for g in self.samples) / tokens
+
+    @property
+    def worst(self) -> Gap:
+        """Return the sample with the largest mean; there must be one."""
+        return max(self.samples, key=lambda gap: gap.mean)
+
+
+def measure(pairs: Iterable[Pair]) -> Gaps:
+    """Compare the two sides of every pair."""
+    import numpy as np
+
+    samples, unequal, strange = [], 0, 0
+    for index, sample, first, second in pairs:
+        if len(first) != len(second):
+            unequal += 1
+            continue
+        mask = mask_of(sample, len(first))
+        counted = np.isfinite(first) & np.isfinite(second)
+        strange += int(len(counted) - counted.sum())
+        counted = counted if mask is None else counted & mask
+        one, other = first[counted], second[counted]
+        if len(one):
+            apart = np.abs(one - other)
+            total, largest = float(apart.sum()), float(apart.max())
+            samples.append(Gap(index, len(one), total, largest, float(one.sum()), float(other.sum())))
+    return Gaps(tuple(samples), unequal, strange)
+
+
+def sides(samples: list[dict[str, Any]], first: str, second: str) -> Iterator[Pair]:
+    """Yield the samples that hold both fields, for `measure`."""
+    for place, sample in enumerate(samples):
+        one, other = numbers(sample, first), numbers(sample, second)
+        if one is not None and other is not None:
+            yield index_of(sample, place), sample, one, other
+
+
+def table(gaps: Gaps, first: str, second: str) -> Table:
+    """Return the samples with the largest distances."""
+    ranked = sorted(gaps.samples, key=lambda gap: -gap.mean)[:_SHOWN]
+    rows = tuple(
+        (
+            str(gap.index),
+            str(gap.tokens),
+            f"{gap.mean:.3g}",
+            f"{gap.largest:.3g}",
+            f"{gap.first / gap.tokens:.3f}",
+            f"{gap.second / gap.tokens:.3f}",
+        )
+        for gap in ranked
+    )
+    columns = ("sample", "tokens", "mean |diff|", "max |diff|", first, second)
+    return Table(Text("Samples by distance", "各样本的差距"), columns, rows)

@@ -1,0 +1,360 @@
+"""The journal: a session's events on disk, one JSON line each, only ever appended to.
+
+Invariants: an event is on the disk when `append` returns; a kill, a full disk or a cut cable at any byte costs at
+most the event being written; what was written is never changed, so the file is a whole record of the session. The
+first line is a header. A line that this version does not know is kept and passed over. Python's JSON superset is used
+for what JSON cannot say (NaN, infinity, bytes of file names that are no UTF-8), so that no finding can fail to be
+written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import secrets
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+
+from runbook import __version__
+from runbook.errors import SessionError
+from runbook.session.events import Event, Record
+from runbook.session.lock import Lock, acquire
+
+JOURNAL = "journal.jsonl"
+"""Name of the journal in the session folder."""
+TOOL = "slime-runbook"
+SCHEMA = 1
+"""Raised when a reader of an older version could misread a newer journal; a new kind of event does not raise it."""
+
+_KINDS = frozenset(kind.__struct_config__.tag for kind in get_args(Event))
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+class Header(msgspec.Struct, frozen=True):
+    """First line of a journal. version: of the tool. began: seconds since the epoch."""
+
+    tool: str
+    schema: int
+    version: str
+    id: str
+    began: float
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A journal as read. next: number of the next record. size: bytes of the whole lines. torn: what follows them."""
+
+    header: Header
+    records: tuple[Record, ...]
+    warnings: tuple[str, ...]
+    next: int
+    size: int
+    torn: bytes
+
+
+class Journal:
+    """A journal open for writing; hold it only as long as its lock. Use it as a context manager, or call `close`.
+
+    records, warnings: what was in it when it was opened.
+    """
+
+    def __init__(self, folder: str, lock: Lock, loaded: Loaded, warnings: tuple[str, ...]) -> None:
+        self.folder = Path(folder)
+        self.id = loaded.header.id
+        self.header = loaded.header
+        self.records = loaded.records
+        self.warnings = warnings
+        self._path = os.path.join(folder, JOURNAL)
+        self._lock = lock
+        self._next = loaded.next
+        self._size = loaded.size
+        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+
+    @staticmethod
+    def create(sessions: str | os.PathLike[str], now: float) -> Journal:
+        """Begin a session in a new folder under `sessions` (made when missing) and return its journal, locked.
+
+        now: seconds since the epoch. Raises SessionError when the folder cannot be made or written.
+        """
+        try:
+            os.makedirs(sessions, mode=0o700, exist_ok=True)
+            folder = _new_folder(os.fspath(sessions), now)
+            lock = acquire(folder)
+            header = Header(TOOL, SCHEMA, __version__, os.path.basename(folder), now)
+            line = msgspec.json.encode(header) + b"\n"
+            _write_whole(os.path.join(folder, JOURNAL), line)
+            _sync_folder(folder)
+            _sync_folder(os.fspath(sessions))
+        except OSError as error:
+            raise SessionError(
+                f"{os.fspath(sessions)}: cannot begin a session: {error.strerror}",
+                "choose another folder for sessions, or make room",
+            ) from error
+        return Journal(folder, lock, Loaded(header, (), (), 0, len(line), b""), ())
+
+    @staticmethod
+    def open(folder: str | os.PathLike[str], *, take_over: bool = False) -> Journal:
+        """Open a kept session to go on with it.
+
+        A torn last line is cut off, its bytes kept in a file beside the journal and named in `warnings`. take_over:
+        see `runbook.session.lock.acquire`. Raises SessionError when it is locked, damaged before its last line, or
+        unreadable.
+        """
+        folder = os.fspath(folder)
+        path = os.path.join(folder, JOURNAL)
+        if not os.path.isfile(path):
+            raise SessionError(f"{path}: there is no journal", "name a session's folder")
+        lock = acquire(folder, take_over=take_over)
+        try:
+            loaded = load(path)
+            warnings = loaded.warnings
+            if loaded.torn:
+                warnings = (*warnings, _set_aside(path, loaded))
+            return Journal(folder, lock, loaded, warnings)
+        except BaseException:
+            lock.release()
+            raise
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def append(self, event: Event, now: float) -> Record:
+        """Write one event and return its record once it is on the disk.
+
+        Raises SessionError when it cannot be written; the journal is then as it was before, and stays usable.
+        """
+        if self._descriptor < 0:
+            raise SessionError(f"{self._path}: the session was closed", "open it again")
+        if not self._lock.held():
+            raise SessionError(
+                f"{self._path}: somebody took this session over; the last event was not written",
+                "leave this one, and open the session again to see what they added",
+            )
+        record = Record(self._next, now, event)
+        line = encode(record)
+        self._cut_back()
+        try:
+            _write_at(self._descriptor, line, self._size)
+            os.fsync(self._descriptor)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, self._size)
+            hint = "make room and repeat it; the session is whole" if error.errno in _FULL else "see to the file system"
+            raise SessionError(f"{self._path}: the last event was not written: {error.strerror}", hint) from error
+        self._size += len(line)
+        self._next += 1
+        return record
+
+    def close(self) -> None:
+        """Close the file and give up the lock; harmless when repeated."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            self._lock.release()
+
+    def _cut_back(self) -> None:
+        """Remove what an interrupted append left behind the last whole record."""
+        try:
+            size = os.fstat(self._descriptor).st_size
+            if size > self._size:
+                os.ftruncate(self._descriptor, self._size)
+        except OSError as error:
+            raise SessionError(
+                f"{self._path}: cannot be written: {error.strerror}", "see to the file system"
+            ) from error
+        if size < self._size:
+            raise SessionError(
+                f"{self._path}: somebody shortened the journal while it was open", "open the session again"
+            )
+
+
+def read(folder: str | os.PathLike[str]) -> tuple[tuple[Record, ...], tuple[str, ...]]:
+    """Return the records of a session and what a person should know about them; needs no lock and changes nothing.
+
+    Raises SessionError when the journal is damaged before its last line or cannot be read.
+    """
+    loaded = load(os.path.join(folder, JOURNAL))
+    if not loaded.torn:
+        return loaded.records, loaded.warnings
+    torn = f"{os.path.join(folder, JOURNAL)}: the last line is torn ({len(loaded.torn)} bytes) and was passed over"
+    return loaded.records, (*loaded.warnings, torn)
+
+
+def load(path: str) -> Loaded:
+    """Read and check a whole journal.
+
+    Raises SessionError naming file and line when it is no journal, newer than this version can read, or damaged
+    before its last line.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise SessionError(f"{path}: cannot be read: {error.strerror}", "check the path and its rights") from error
+    lines = data.split(b"\n")
+    header = decode_header(path, lines[0] if len(lines) > 1 else b"")
+    records: list[Record] = []
+    warnings: list[str] = []
+    size = len(lines[0]) + 1
+    last = len(lines) - 2
+    expected = 0
+    for index in range(1, last + 1):
+        line = lines[index]
+        try:
+            found = parse(line)
+            _check_number(found, expected)
+        except (ValueError, RecursionError) as error:
+            if index == last:
+                break
+            raise _damaged(path, index + 1, len(records), _whole(lines[index + 1 : last + 1]), str(error)) from error
+        if isinstance(found, int):
+            warnings.append(
+                f"{path}, line {index + 1}: an event of a kind that this version does not know was passed over"
+            )
+        else:
+            records.append(found)
+        expected += 1
+        size += len(line) + 1
+    return Loaded(header, tuple(records), tuple(warnings), expected, size, data[size:])
+
+
+def decode_header(path: str, line: bytes) -> Header:
+    """Return the header; raises SessionError when this is no journal that this version can read."""
+    try:
+        header = msgspec.json.decode(line, type=Header)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise SessionError(
+            f"{path}, line 1: this is no journal: its header is damaged", "restore it from a copy"
+        ) from error
+    if header.tool != TOOL:
+        raise SessionError(f"{path}, line 1: this is a journal of another tool", "name a session's folder")
+    if header.schema > SCHEMA:
+        raise SessionError(
+            f"{path}, line 1: version {header.version} wrote this journal in a format that this version cannot read",
+            "install that version or a newer one",
+        )
+    return header
+
+
+def encode(record: Record) -> bytes:
+    """Return the line of a record, with its newline."""
+    plain = msgspec.to_builtins(record)
+    return json.dumps(plain, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def parse(line: bytes) -> Record | int:
+    """Return the record of a line, or its number when its kind is unknown; raises ValueError when damaged."""
+    with contextlib.suppress(msgspec.DecodeError):
+        return msgspec.json.decode(line, type=Record)
+    try:
+        plain: Any = json.loads(line.decode("utf-8"))
+    except ValueError as error:
+        raise ValueError("it is no JSON") from error
+    try:
+        return msgspec.convert(plain, type=Record)
+    except msgspec.ValidationError as error:
+        number, kind = _unknown_kind(plain)
+        if number is None:
+            raise ValueError(f"it is no event of the kind {kind!r}: {error}") from error
+        return number
+
+
+def _unknown_kind(plain: Any) -> tuple[int | None, object]:
+    """Return the number of a record whose kind this version does not know (None when it is not that) and its kind."""
+    event = plain.get("event") if isinstance(plain, dict) else None
+    kind = event.get("type") if isinstance(event, dict) else None
+    known = not isinstance(kind, str) or kind in _KINDS
+    number = plain.get("n") if isinstance(plain, dict) else None
+    return (number if isinstance(number, int) and not known else None), kind
+
+
+def _check_number(found: Record | int, expected: int) -> None:
+    number = found if isinstance(found, int) else found.n
+    if number != expected:
+        raise ValueError(f"record {expected} is expected, this is {number}")
+
+
+def _whole(lines: list[bytes]) -> int:
+    """Return how many of the lines could be read."""
+    count = 0
+    for line in lines:
+        with contextlib.suppress(ValueError, RecursionError):
+            parse(line)
+            count += 1
+    return count
+
+
+def _damaged(path: str, line: int, before: int, after: int, why: str) -> SessionError:
+    return SessionError(
+        f"{path}, line {line}: the journal is damaged: {why}",
+        f"{before} events before it and {after} after it are whole; "
+        f"in a copy of the folder, a journal cut to its first {line - 1} lines opens as a session",
+    )
+
+
+def _set_aside(path: str, loaded: Loaded) -> str:
+    """Cut the torn line off the journal, keep its bytes beside it and return what a person should know."""
+    aside = f"{path}.torn-{secrets.token_hex(3)}"
+    try:
+        _write_whole(aside, loaded.torn)
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            os.ftruncate(descriptor, loaded.size)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise SessionError(f"{path}: the torn last line cannot be cut off: {error.strerror}", "make room") from error
+    return f"{path}: the last line was torn; its {len(loaded.torn)} bytes are kept in {os.path.basename(aside)}"
+
+
+def _new_folder(sessions: str, now: float) -> str:
+    """Make a folder whose name sorts by time and is not taken."""
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
+    while True:
+        folder = os.path.join(sessions, f"{stamp}-{secrets.token_hex(3)}")
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
+            return folder
+
+
+def _write_whole(path: str, content: bytes) -> None:
+    """Write a file that is either whole or not there, readable by its owner only."""
+    draft = f"{path}.draft-{secrets.token_hex(3)}"
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        _write_at(descriptor, content, 0)
+        os.fsync(descriptor)
+        os.rename(draft, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(draft)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def _write_at(descriptor: int, content: bytes, offset: int) -> None:
+    """Write all of `content` at `offset`, however little the system takes at once."""
+    done = 0
+    while done < len(content):
+        done += os.pwrite(descriptor, content[done:], offset + done)
+
+
+def _sync_folder(folder: str) -> None:
+    """Make a new name in a folder survive a power cut, where the file system can."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,255 @@
+"""The lock of a session folder: one writer at a time, also on NFS.
+
+A lock is a small file that names its holder. It comes into being by one atomic `link` (which NFS guarantees; `O_EXCL`
+where the file system has no hard links), so it is never seen half written. No kernel lock is used: those are lost or
+refused on many cluster mounts. Invariants: a lock whose holder is known to be dead is taken over; one whose holder
+cannot be seen from here is not, unless the person says so; a holder that lost its lock notices before it writes again
+(`Lock.held`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import getpass
+import os
+import secrets
+import socket
+import time
+from dataclasses import dataclass
+
+import msgspec
+
+from runbook.errors import SessionError
+from runbook.text import sanitise
+
+LOCK = "lock"
+"""Name of the lock file in the session folder."""
+
+_ATTEMPTS = 16
+_NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EACCES}
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """Who holds a session.
+
+    time: seconds since the epoch at which it was taken. start: start time of the process in kernel ticks, so that a
+    re-used process id is not taken for the holder. boot, namespace: the boot of the machine and the process-id
+    namespace in which `pid` means something; each is "" where the system does not tell. token: tells two locks of one
+    process apart.
+    """
+
+    host: str
+    pid: int
+    time: float
+    token: str
+    who: str = ""
+    start: str = ""
+    boot: str = ""
+    namespace: str = ""
+
+    def describe(self) -> str:
+        """Return one phrase that names the holder to a person."""
+        since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.time))
+        who = f"{sanitise(self.who)} " if self.who else ""
+        return f"{who}on {sanitise(self.host)} (process {self.pid}) since {since}"
+
+
+@dataclass(frozen=True)
+class Lock:
+    """A lock that this process holds. content: the bytes of the lock file, unique to this lock."""
+
+    path: str
+    content: bytes
+
+    def held(self) -> bool:
+        """Return whether the lock file is still this one; costs one small read."""
+        return _bytes_of(self.path) == self.content
+
+    def release(self) -> None:
+        """Give the lock up; a lock that somebody took over is left alone. Never fails."""
+        if self.held():
+            with contextlib.suppress(OSError):
+                os.unlink(self.path)
+
+
+def login_name() -> str:
+    """Return the login name of this process, "" when the system has none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return ""
+
+
+def acquire(folder: str, *, take_over: bool = False) -> Lock:
+    """Take the lock of a session folder.
+
+    take_over: also take it from a holder that may be alive. Raises SessionError naming the holder when it is held, or
+    the reason when no lock file can be made.
+    """
+    path = os.path.join(folder, LOCK)
+    content = msgspec.json.encode(_me())
+    try:
+        for _ in range(_ATTEMPTS):
+            if _claim(path, content):
+                return Lock(path, content)
+            seen = _bytes_of(path)
+            if seen is None:
+                continue
+            if not take_over:
+                _refuse_unless_dead(path, seen)
+            _remove(path, seen)
+    except OSError as error:
+        raise SessionError(f"{path}: cannot lock the session: {error.strerror}", "check the folder's rights") from error
+    raise SessionError(f"{path}: the lock changes hands faster than it can be taken", "try again")
+
+
+def holder_of(folder: str) -> Holder | None:
+    """Return who holds the session, or None when it is free or the last holder is known to be dead."""
+    content = _bytes_of(os.path.join(folder, LOCK))
+    holder = _decode(content) if content is not None else None
+    return None if holder is None or alive(holder) is False else holder
+
+
+def alive(holder: Holder) -> bool | None:
+    """Return whether the holder lives; None when that cannot be seen from here.
+
+    Another host, and another container on this host, cannot be seen. A holder of an earlier boot of this host is dead.
+    """
+    here = _me()
+    if holder.host != here.host:
+        return None
+    if holder.boot != here.boot:
+        return False
+    if holder.namespace != here.namespace:
+        return None
+    if here.start:
+        found = _process_start(holder.pid)
+        return found is not None and found == (holder.start or found)
+    return _answers(holder.pid)
+
+
+def _answers(pid: int) -> bool:
+    """Return whether there is such a process, where /proc is missing."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def _me() -> Holder:
+    pid = os.getpid()
+    return Holder(
+        host=socket.gethostname(),
+        pid=pid,
+        time=time.time(),
+        token=secrets.token_hex(8),
+        who=login_name(),
+        start=_process_start(pid) or "",
+        boot=(_bytes_of("/proc/sys/kernel/random/boot_id") or b"").decode().strip(),
+        namespace=_link_of("/proc/self/ns/pid"),
+    )
+
+
+def _process_start(pid: int) -> str | None:
+    """Return the start time of a running process in ticks since boot; None when there is none or it is a zombie."""
+    stat = _bytes_of(f"/proc/{pid}/stat")
+    if not stat:
+        return None
+    # The command name stands in parentheses and may hold blanks and parentheses; state is field 3, start time field 22.
+    fields = stat.rpartition(b")")[2].split()
+    return None if fields[0] in (b"Z", b"X") else fields[19].decode()
+
+
+def _link_of(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
+
+
+def _bytes_of(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read(64 * 1024)
+    except (FileNotFoundError, ProcessLookupError, PermissionError, NotADirectoryError):
+        return None
+
+
+def _decode(content: bytes) -> Holder | None:
+    try:
+        return msgspec.json.decode(content, type=Holder)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def _refuse_unless_dead(path: str, seen: bytes) -> None:
+    holder = _decode(seen)
+    if holder is None:
+        raise SessionError(
+            f"{path}: the session is locked, but the lock does not say by whom",
+            "take it over if you know that nobody has it open",
+        )
+    living = alive(holder)
+    if living is False:
+        return
+    certainty = "" if living else "; whether it still runs cannot be seen from here"
+    raise SessionError(
+        f"{path}: the session is open elsewhere: {holder.describe()}{certainty}",
+        "read it without the lock, or take it over if you know that it is abandoned",
+    )
+
+
+def _claim(path: str, content: bytes) -> bool:
+    """Make the lock file with `content` in one step; return False when there is one already."""
+    draft = f"{path}.{secrets.token_hex(8)}"
+    _write_new(draft, content)
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        # An NFS server may have made the link and its answer got lost: the link count tells.
+        return os.stat(draft).st_nlink == 2
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+        return _claim_without_links(path, content)
+    finally:
+        os.unlink(draft)
+    return True
+
+
+def _claim_without_links(path: str, content: bytes) -> bool:
+    try:
+        _write_new(path, content)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _write_new(path: str, content: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, content)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove(path: str, seen: bytes) -> None:
+    """Take away the lock whose bytes are `seen`; a lock that somebody made in the meantime is put back."""
+    if _bytes_of(path) != seen:
+        return
+    aside = f"{path}.{secrets.token_hex(8)}"
+    try:
+        os.rename(path, aside)
+    except FileNotFoundError:
+        return
+    try:
+        if _bytes_of(aside) != seen:
+            with contextlib.suppress(OSError):
+                os.link(aside, path)
+    finally:
+        os.unlink(aside)

@@ -1,0 +1,139 @@
+"""Where sessions are kept, and which there are.
+
+A session is a folder with a journal in it; there is no index to go wrong. Listing reads only the ends of each journal.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from runbook.errors import SessionError, UsageError
+from runbook.session import events as ev
+from runbook.session.journal import JOURNAL, decode_header, parse, read
+from runbook.session.lock import holder_of
+
+__all__ = ["APP", "SessionInfo", "find", "list_sessions", "read", "sessions_dir"]
+
+APP = "slime-runbook"
+"""Name of the folder under the user's state directory."""
+
+_BLOCK = 64 * 1024
+_TURNS = (b'"type":"flow"', b'"type":"answered"', b'"type":"back"')
+
+
+@dataclass(frozen=True)
+class SessionInfo:
+    """A session in a list.
+
+    began, changed: seconds since the epoch. root: the RUN it is about. current: id of the flow in front, "" when
+    none. locked_by: who holds it, "" when it is free. damaged: why it cannot be opened as far as its ends tell, ""
+    when they are well.
+    """
+
+    id: str
+    began: float
+    changed: float
+    root: str
+    current: str
+    locked_by: str
+    damaged: str
+
+
+def sessions_dir(override: str | None = None) -> Path:
+    """Return the folder of all sessions: `override`, else `sessions` in the user's state directory (XDG_STATE_HOME)."""
+    if override:
+        return Path(override).expanduser().absolute()
+    import platformdirs
+
+    return Path(platformdirs.user_state_dir(APP, appauthor=False), "sessions")
+
+
+def find(sessions: str | os.PathLike[str], id_or_prefix: str) -> Path:
+    """Return the folder of the session with this id, or whose id alone begins or ends so.
+
+    Raises UsageError when there is none or several.
+    """
+    ids = _ids(sessions)
+    if id_or_prefix in ids:
+        return Path(sessions, id_or_prefix)
+    fitting = [id for id in ids if id_or_prefix and (id.startswith(id_or_prefix) or id.endswith(f"-{id_or_prefix}"))]
+    if len(fitting) == 1:
+        return Path(sessions, fitting[0])
+    if not fitting:
+        raise UsageError(
+            f"{os.fspath(sessions)}: there is no session {id_or_prefix!r}", "list the sessions to see their ids"
+        )
+    shown = ", ".join(fitting[:5]) + (", …" if len(fitting) > 5 else "")
+    raise UsageError(f"{id_or_prefix!r} may be any of {len(fitting)} sessions: {shown}", "give more of the id")
+
+
+def list_sessions(sessions: str | os.PathLike[str]) -> list[SessionInfo]:
+    """Return every session under a folder, the newest first; a folder that does not exist holds none."""
+    return [_info(os.path.join(sessions, id), id) for id in sorted(_ids(sessions), reverse=True)]
+
+
+def _ids(sessions: str | os.PathLike[str]) -> list[str]:
+    try:
+        with os.scandir(sessions) as entries:
+            return [e.name for e in entries if e.is_dir() and os.path.isfile(os.path.join(e.path, JOURNAL))]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise SessionError(f"{os.fspath(sessions)}: cannot be read: {error.strerror}", "check its rights") from error
+
+
+def _info(folder: str, id: str) -> SessionInfo:
+    path = os.path.join(folder, JOURNAL)
+    began = changed = 0.0
+    root = current = damaged = locked_by = ""
+    try:
+        changed = os.stat(path).st_mtime
+        holder = holder_of(folder)
+        locked_by = holder.describe() if holder is not None else ""
+        with open(path, "rb") as file:
+            head, _, rest = file.read(_BLOCK).partition(b"\n")
+            began = decode_header(path, head).began
+            root = _root(rest)
+            current = _current(path)
+    except SessionError as error:
+        damaged = error.message
+    except OSError as error:
+        damaged = f"{path}: cannot be read: {error.strerror}"
+    return SessionInfo(id, began, changed, root, current, locked_by, damaged)
+
+
+def _root(head: bytes) -> str:
+    """Return the RUN that the first `opened` event names."""
+    for line in head.split(b"\n")[:-1]:
+        event = _event(line)
+        if isinstance(event, ev.Opened):
+            return event.root
+    return ""
+
+
+def _current(path: str) -> str:
+    """Return the flow that the person turned to last, looking from the end of the journal."""
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        reach = 0
+        while reach < size:
+            reach = min(size, max(_BLOCK, reach * 4))
+            file.seek(size - reach)
+            tail = file.read(reach)
+            tail = tail[: tail.rfind(b"\n") + 1]
+            for line in reversed(tail.split(b"\n")):
+                if any(turn in line for turn in _TURNS):
+                    event = _event(line)
+                    if isinstance(event, ev.FlowStarted | ev.Answered | ev.WentBack):
+                        return event.flow
+    return ""
+
+
+def _event(line: bytes) -> ev.Event | None:
+    try:
+        found = parse(line)
+    except (ValueError, RecursionError):
+        return None
+    return None if isinstance(found, int) else found.event

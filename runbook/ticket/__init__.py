@@ -1,0 +1,1 @@
+"""Tickets: the transcript of a session, redacted and rendered."""

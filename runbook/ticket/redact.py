@@ -1,0 +1,308 @@
+"""Hides what must not leave, under pseudonyms that are the same throughout an export.
+
+It works on the strings of a transcript before they are laid out, so that tables and quotes stay whole. Invariants:
+nothing found is left in any string; a value has one pseudonym wherever it stands; redacting again changes nothing;
+the key (who is user-1) is returned beside the text, never in it, and secrets are not even in the key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from runbook.ticket import credentials, names
+from runbook.ticket import transcript as transcript_module
+from runbook.ticket.span import ADDRESS, CHOSEN, HOST, KINDS, MAIL, SECRET, USER, Finder, Span
+from runbook.ticket.transcript import Hidden, Transcript
+from runbook.ticket.wordlists import GENERIC, NO_USERS
+from runbook.ticket.words import WORDS, say
+
+FINDERS: tuple[Finder, ...] = (credentials.find, names.mails, names.addresses, names.hosts, names.users)
+
+_PASSES = 6
+"""A replacement may bring two pieces together that mean something; so it is repeated until nothing is found."""
+
+_PARTS = {
+    "title": "problem",
+    "root": "problem",
+    "symptoms": "problem",
+    "notes": "problem",
+    "causes": "standing",
+    "clear": "standing",
+    "asked": "standing",
+    "problems": "evidence",
+    "checks": "checked",
+    "ruled_out": "ruled_out",
+    "unknown": "unknown",
+    "next": "next",
+    "environment": "environment",
+    "timeline": "timeline",
+    "answers": "answers",
+}
+"""Field of the transcript to the part of the ticket in which it is read."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What is private before any text is read: login names, names of machines, words that a person chose to hide."""
+
+    people: tuple[str, ...] = ()
+    machines: tuple[str, ...] = ()
+    chosen: tuple[str, ...] = ()
+
+
+@dataclass
+class Key:
+    """The key to the pseudonyms: (kind, value) to pseudonym. words: the values that are hidden wherever they stand."""
+
+    names: dict[tuple[str, str], str] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)
+    last: Counter[str] = field(default_factory=Counter)
+
+    def of(self, kind: str, value: str) -> str:
+        """Return the pseudonym of a value, a new one when it has none."""
+        entry = (kind, canonical(kind, value))
+        if entry not in self.names:
+            self.last[kind] += 1
+            self.names[entry] = f"{kind}-{self.last[kind]}"
+        return self.names[entry]
+
+    def to_keep(self) -> dict[str, dict[str, str]]:
+        """Return what the session keeps, by kind: never a secret."""
+        kept: dict[str, dict[str, str]] = {}
+        for (kind, value), pseudonym in self.names.items():
+            if kind != SECRET:
+                kept.setdefault(kind, {})[value] = pseudonym
+        return kept
+
+    @staticmethod
+    def kept(content: Mapping[str, Mapping[str, str]]) -> Key:
+        """Return the key of an earlier export of the same session."""
+        key = Key()
+        for kind, values in content.items():
+            for value, pseudonym in values.items():
+                key.names[kind, value] = pseudonym
+                key.reserve(pseudonym)
+        return key
+
+    def reserve(self, pseudonym: str) -> None:
+        """Give no new value the number of a pseudonym that stands in a text already."""
+        kind, _, number = pseudonym.rpartition("-")
+        self.last[kind] = max(self.last[kind], int(number))
+
+
+@dataclass(frozen=True)
+class Redacted:
+    """Texts without what was hidden.
+
+    counts: (kind, index of the text) to how many places. used: kind to its pseudonyms.
+    """
+
+    texts: tuple[str, ...]
+    key: Key
+    counts: Counter[tuple[str, int]]
+    used: dict[str, set[str]]
+
+
+def redact_transcript(transcript: Transcript, identity: Identity, key: Key | None = None) -> tuple[Transcript, Key]:
+    """Return the transcript with everything private hidden and its redaction report filled, and the key."""
+    plain = msgspec.to_builtins(transcript)
+    fields: list[str] = []
+    texts: list[str] = []
+    for name in _PARTS:
+        for text in _strings(plain[name]):
+            fields.append(name)
+            texts.append(text)
+    result = redact(texts, identity, key)
+    new = iter(result.texts)
+    for name in _PARTS:
+        plain[name] = _replaced(plain[name], new)
+    plain["redaction"] = _report(result, fields, transcript.language)
+    return msgspec.convert(plain, Transcript), result.key
+
+
+def redact(texts: Sequence[str], identity: Identity = Identity(), key: Key | None = None) -> Redacted:
+    """Return the texts with everything private hidden; see the module's invariants."""
+    key = key or Key()
+    counts: Counter[tuple[str, int]] = Counter()
+    used: dict[str, set[str]] = {}
+    for text in texts:
+        for pseudonym in names.PSEUDONYM.findall(text):
+            key.reserve(pseudonym)
+    _learn_identity(identity, key)
+    current = list(texts)
+    for _ in range(_PASSES):
+        found = [list(_found(text)) for text in current]
+        for text, spans in zip(current, found, strict=True):
+            _learn(text, spans, key)
+        changed = False
+        for index, spans in enumerate(found):
+            text = current[index]
+            merged = _merge([*spans, *_words(text, key)])
+            if merged:
+                changed = True
+                current[index] = _hide(text, merged, key, used)
+                counts.update((span.kind, index) for span in merged)
+        if not changed:
+            break
+    return Redacted(tuple(current), key, counts, used)
+
+
+def canonical(kind: str, value: str) -> str:
+    """Return the form under which a value is known: a machine is known by its first label, whatever domain follows."""
+    if kind in (MAIL, ADDRESS, CHOSEN):
+        return value.lower()
+    if kind == HOST:
+        short = value.lower().partition(".")[0]
+        return short if names.is_host(short) and names.is_odd(short) else value.lower()
+    return value
+
+
+@cache
+def common_words() -> frozenset[str]:
+    """Return the words that are never sought as names: generic ones, and those the ticket is written with."""
+    own = " ".join(words.en for words in WORDS.values()).lower()
+    fields = (name for struct in _structures() for name in struct.__struct_fields__)
+    return GENERIC | frozenset(re.findall(r"[a-z]+", own)) | frozenset(fields)
+
+
+def _structures() -> tuple[type[msgspec.Struct], ...]:
+    every = vars(transcript_module).values()
+    return tuple(one for one in every if isinstance(one, type) and issubclass(one, msgspec.Struct))
+
+
+def _learn_identity(identity: Identity, key: Key) -> None:
+    for person in identity.people:
+        if person not in NO_USERS and len(person) >= 2 and person.lower() not in common_words():
+            key.words.setdefault(person, USER)
+    for machine in identity.machines:
+        for name in (machine, machine.partition(".")[0]):
+            if names.is_host(name) and name.lower() not in common_words() and len(name) >= 3:
+                key.words.setdefault(name, HOST)
+    for word in identity.chosen:
+        if word.strip():
+            key.words.setdefault(word.strip(), CHOSEN)
+
+
+def _found(text: str) -> Iterator[Span]:
+    """Yield what the finders see, except what the redaction itself wrote."""
+    ours = [match.span() for match in names.PSEUDONYM.finditer(text)] if "-" in text else []
+    for finder in FINDERS:
+        for span in finder(text):
+            if not _within(span, ours):
+                yield span
+
+
+def _within(span: Span, ours: Sequence[tuple[int, int]]) -> bool:
+    """Return whether a span touches a pseudonym without containing more than it."""
+    for start, end in ours:
+        if start >= span.end:
+            return False
+        if span.start < end and not (span.start <= start and end <= span.end and span.end - span.start > end - start):
+            return True
+    return False
+
+
+def _learn(text: str, spans: Iterable[Span], key: Key) -> None:
+    for span in spans:
+        value = text[span.start : span.end]
+        if span.everywhere and value.lower() not in common_words() and not names.PSEUDONYM.search(value):
+            key.words.setdefault(value, span.kind)
+
+
+def _words(text: str, key: Key) -> Iterator[Span]:
+    """Yield the places where a value that was learnt anywhere stands in `text`."""
+    lower = text.lower()
+    ours: list[tuple[int, int]] | None = None
+    for word, kind in key.words.items():
+        loose = kind in (HOST, MAIL, CHOSEN)
+        if word not in text and not (loose and word.lower() in lower):
+            continue
+        if ours is None:
+            ours = [match.span() for match in names.PSEUDONYM.finditer(text)]
+        for match in word_pattern(word, kind).finditer(text):
+            span = Span(match.start(), match.end(), kind)
+            if not _within(span, ours):
+                yield span
+
+
+def word_pattern(word: str, kind: str) -> re.Pattern[str]:
+    """Return the pattern that finds a known value where it stands for itself.
+
+    A user or a host is sought as a word ("_" is no letter here, and "%2F" is a slash); a secret and a chosen word
+    anywhere.
+    """
+    literal = re.escape(word)
+    if kind == CHOSEN or (kind == SECRET and len(word) >= 8):
+        return re.compile(literal, re.IGNORECASE if kind == CHOSEN else 0)
+    flags = re.IGNORECASE if kind == MAIL or (kind == HOST and len(word) >= 6) else 0
+    return re.compile(rf"(?:(?<![A-Za-z0-9])|(?<=%2[Ff])){literal}(?![A-Za-z0-9])", flags)
+
+
+def _merge(spans: Iterable[Span]) -> list[Span]:
+    """Return the spans in order, those that overlap joined into one, of the first of their kinds in KINDS."""
+    merged: list[Span] = []
+    for span in sorted(span for span in spans if span.start < span.end):
+        if merged and span.start < merged[-1].end:
+            before = merged[-1]
+            kind = min(before.kind, span.kind, key=KINDS.index)
+            merged[-1] = Span(before.start, max(before.end, span.end), kind)
+        else:
+            merged.append(span)
+    return merged
+
+
+def _hide(text: str, merged: Iterable[Span], key: Key, used: dict[str, set[str]]) -> str:
+    pieces: list[str] = []
+    position = 0
+    for span in merged:
+        pseudonym = key.of(span.kind, text[span.start : span.end])
+        used.setdefault(span.kind, set()).add(pseudonym)
+        pieces += (text[position : span.start], pseudonym)
+        position = span.end
+    return "".join((*pieces, text[position:]))
+
+
+def _strings(plain: Any) -> Iterator[str]:
+    """Yield every string in plain data, in order; the keys of mappings are names of fields and stay."""
+    if isinstance(plain, str):
+        yield plain
+    elif isinstance(plain, dict):
+        for value in plain.values():
+            yield from _strings(value)
+    elif isinstance(plain, list | tuple):
+        for value in plain:
+            yield from _strings(value)
+
+
+def _replaced(plain: Any, new: Iterator[str]) -> Any:
+    """Return plain data with its strings replaced, in the order of `_strings`."""
+    if isinstance(plain, str):
+        return next(new)
+    if isinstance(plain, dict):
+        return {name: _replaced(value, new) for name, value in plain.items()}
+    if isinstance(plain, list | tuple):
+        return [_replaced(value, new) for value in plain]
+    return plain
+
+
+def _report(result: Redacted, fields: Sequence[str], language: str) -> list[dict[str, Any]]:
+    lines = []
+    for kind in KINDS:
+        places = [(fields[index], count) for (of, index), count in result.counts.items() if of == kind]
+        if places:
+            parts = dict.fromkeys(say(_PARTS[name], language) for name in _PARTS if any(f == name for f, _ in places))
+            hidden = Hidden(
+                say(f"hidden.{kind}", language),
+                len(result.used[kind]),
+                sum(count for _, count in places),
+                tuple(parts),
+            )
+            lines.append(msgspec.to_builtins(hidden))
+    return lines

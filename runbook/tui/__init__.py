@@ -1,0 +1,1 @@
+"""The terminal UI: the only part that knows Textual."""

@@ -1,0 +1,357 @@
+"""The app: it holds the screens together, turns wishes into deeds and shows each new state of the session.
+
+Invariants: no probe, journal write or file read happens on this thread; every change is journalled before it is seen,
+so a kill loses nothing; Esc goes one level up and never quits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import signal
+import threading
+from collections.abc import Iterable
+from functools import partial
+from multiprocessing import forkserver
+from typing import Any
+
+from textual.app import App, SystemCommand
+from textual.screen import Screen
+
+from runbook.errors import RunbookError, SessionError
+from runbook.exits import ExitCode
+from runbook.session import events as ev
+from runbook.session.desk import Desk
+from runbook.session.store import list_sessions
+from runbook.text import sanitise
+from runbook.triage import Report
+from runbook.tui import theme
+from runbook.tui.actions import bindings, of_scopes
+from runbook.tui.asking import Asking, Hands
+from runbook.tui.deeds import Deeds, session_folder, why
+from runbook.tui.inbox import Inbox
+from runbook.tui.page import Page
+from runbook.tui.signs import ASCII, choose
+from runbook.tui.start import CAUSES, EVIDENCE, FLOWS, SESSIONS, StartScreen
+from runbook.tui.view import View
+from runbook.tui.wishes import Wish, Wishes
+
+TICK = 0.5
+"""Seconds between two draws of running timers."""
+
+
+class RunbookApp(App[str]):
+    """The terminal UI over one desk. Its result is the id of the session to turn to, None to leave."""
+
+    TITLE = "runbook"
+    BINDINGS = bindings("app")
+    CSS = """
+    Page { background: $background; color: $foreground; }
+    ToastRack { dock: top; align: right top; margin: 1 0 0 0; }
+    Toast { background: $ink-cursor; width: 50; max-width: 70%; padding: 0 1; margin-top: 0; }
+    Toast { border-left: outer $ink-accent; }
+    Toast.-error { border-left: outer $ink-bad; }
+    """
+
+    def __init__(self, desk: Desk, start: str | None = None, *, ascii_only: bool = False) -> None:
+        """Show `desk`; start: id of the flow to begin in."""
+        plain = bool(os.environ.get("NO_COLOR"))
+        forkserver.ensure_running()  # while stderr is the terminal's: from Textual's capture of it the server cannot start
+        super().__init__(ansi_color=True if plain else None)
+        for colours in (theme.DARK, theme.LIGHT):
+            self.register_theme(colours)
+        self.theme = theme.DARK.name
+        self.desk = desk
+        self.ink = theme.PLAIN if plain else theme.COLOUR
+        self.signs = ASCII if ascii_only else choose(os.environ)
+        self.inbox = Inbox(self._take)
+        self.hands = Hands(self.inbox.put)
+        self.asking = Asking(desk, self.hands, self._trouble)
+        self.deeds = Deeds(desk, self.hands, self.asking, self._trouble)
+        self.wishes = Wishes(self)
+        self.start_screen = StartScreen()
+        self.guards_signals = False
+        self._start = start
+        self._looking = not desk.state.items
+        self._trouble_words = ""
+        self._report: tuple[int, Report] | None = None
+        self._probes = desk.triage_probes()
+        desk.listen(lambda kind, payload: self.inbox.put((kind, payload)))
+
+    def get_default_screen(self) -> Screen[Any]:
+        """Return the start screen: it lies below all others."""
+        return self.start_screen
+
+    def on_mount(self) -> None:
+        """Show what is known and begin to ask."""
+        loop = asyncio.get_running_loop()
+        if self.guards_signals:
+            for number in (signal.SIGHUP, signal.SIGTERM):
+                loop.add_signal_handler(number, self.exit)
+        self.start_screen.view = self.view()  # drawn as soon as the screen knows its size
+        self.call_after_refresh(self._begin)
+
+    def _begin(self) -> None:
+        """Take up the work after the first paint.
+
+        What was made until now stays, so the collector need not look at it again.
+        """
+        gc.freeze()
+        gc.enable()
+        self.inbox.open(asyncio.get_running_loop())
+        self.set_interval(TICK, self._tick)
+        if self.desk.state.items:
+            self.asking.want(self._probes)
+        for words in self.desk.warnings:
+            self.say(words.say(self.desk.language), bad=True)
+        if self._start and self._start in self.desk.catalog.flows:
+            self.open_flow(self._start)
+        threading.Thread(target=self._list_sessions, name="sessions", daemon=True).start()
+
+    def _list_sessions(self) -> None:
+        folder = session_folder(self.desk)
+        if not folder:
+            return
+        with contextlib.suppress(RunbookError):
+            every = [info for info in list_sessions(os.path.dirname(folder)) if info.id != self.desk.session_id]
+            self.inbox.put(lambda: setattr(self.start_screen, "recent", tuple(every)))
+
+    def view(self) -> View:
+        """Return a snapshot of now."""
+        state = self.desk.state
+        if self._report is None or self._report[0] != id(state.findings) + id(state.attached):
+            self._report = (id(state.findings) + id(state.attached), self.desk.report())
+        return View(
+            state,
+            self._report[1],
+            self.desk.catalog,
+            self.desk.language,
+            self.signs,
+            self.ink,
+            self.asking.running(),
+            len(self._probes),
+            self._looking,
+            self.hands.pending > 0 and not self.asking.busy,
+            self._trouble_words,
+        )
+
+    def refresh_view(self) -> None:
+        """Show the present state on the page in front, also when a dialog lies over it."""
+        self._page().show(self.view())
+
+    def _page(self) -> Page:
+        """Return the page in front, also when a dialog lies over it."""
+        return next((s for s in reversed(self.screen_stack) if isinstance(s, Page)), self.start_screen)
+
+    def _tick(self) -> None:
+        if self.asking.busy:
+            self.refresh_view()
+
+    def _take(self, batch: list[Any]) -> None:
+        """Take a batch of what happened on other threads, then draw once."""
+        for item in batch:
+            if callable(item):
+                item()
+            elif item[0] == "record":
+                self._trouble_words = ""
+                self._recorded(item[1].event)
+            elif item[0] == "progress":
+                self.asking.report(*item[1])
+            elif item[0] == "discovered":
+                self._looking = False
+                self.asking.want(self._probes)
+                for words in item[1]:
+                    self.say(words.say(self.desk.language))
+            elif item[0] == "error":
+                self._looking = False
+                self._trouble(item[1])
+        if self.is_running:
+            self.refresh_view()
+
+    def _recorded(self, event: ev.Event) -> None:
+        if isinstance(event, ev.Found):
+            self.asking.found(event.run, event.finding.probe)
+        elif isinstance(event, ev.EvidenceAdded) and event.items:
+            self._looking = False
+            self._ask_of(event)
+        elif isinstance(event, ev.RunAttached):
+            flow = self.desk.catalog.flows.get(event.flow)
+            if flow is not None and self.desk.state.evidence(event.run).items:
+                self.asking.want(flow.nodes[event.node].probes, event.run, first=True)
+
+    def _ask_of(self, event: ev.EvidenceAdded) -> None:
+        """Ask what new evidence may answer: the probes of attached runs, and all that lacked or need its slots."""
+        state, catalog = self.desk.state, self.desk.catalog
+        slots = {item.slot for item in event.items}
+        for run in {item.run for item in event.items}:
+            if run:
+                for (flow, node), attached in state.attached.items():
+                    if attached == run and flow in catalog.flows:
+                        self.asking.want(catalog.flows[flow].nodes[node].probes, run, again=True, first=True)
+                continue
+            known = state.findings_of()
+            stale = [
+                probe
+                for probe in self._probes
+                if probe in known
+                and (
+                    not known[probe].verdict.decides
+                    or slots & {slot for need in catalog.probes[probe].needs for slot in need.split("|")}
+                )
+            ]
+            self.asking.want(stale, again=True)
+            self.asking.want(self._probes)
+
+    def _trouble(self, error: BaseException) -> None:
+        """Say what failed. What could not be saved stays in the head until something is saved again."""
+        if isinstance(error, SessionError):
+            self._trouble_words = self.word("not_saved", why=error.message)
+        self.say(self.word("failed", why=why(error)), bad=True)
+
+    def word(self, key: str, **values: object) -> str:
+        """Return UI words in the present language."""
+        return self.view().word(key, **values)
+
+    def say(self, words: str, *, bad: bool = False) -> None:
+        """Show words in a corner for a while."""
+        self.notify(sanitise(words), severity="error" if bad else "information", markup=False, timeout=6)
+
+    def open_flow(self, flow_id: str, node: str = "") -> None:
+        """Go to a flow; with `node`, as far towards it as evidence leads, and show it."""
+        from runbook.tui.walk import WalkScreen
+
+        flow = self.desk.catalog.flows[flow_id]
+        self.deeds.start_flow(flow_id)
+        if node:
+            self.deeds.walk_to(flow, node)
+        while len(self.screen_stack) > 1:
+            self.pop_screen()
+        screen = WalkScreen(flow, node)
+        screen.view = self.view()
+        self.push_screen(screen)
+        self.asking.want((probe for n in flow.nodes.values() for probe in n.probes), first=True)
+        self.call_after_refresh(self.refresh_view)
+
+    def on_start_screen_picked(self, event: StartScreen.Picked) -> None:
+        """Open what was chosen on the start screen."""
+        kind, id = event.target.kind, event.target.id
+        view = self.view()
+        if kind == FLOWS:
+            self.open_flow(id)
+        elif kind == CAUSES and (verdict := view.verdict_of(id)) is not None:
+            self.open_flow(verdict.flow, verdict.node)
+        elif kind == EVIDENCE:
+            self._open_item(view.state.items[int(id)].path)
+        elif kind == SESSIONS:
+            self.exit(id)
+
+    def _open_item(self, path: str) -> None:
+        from runbook.tui.filescreen import FileScreen
+
+        self.push_screen(FileScreen(path))
+        self.call_after_refresh(self.refresh_view)
+
+    def on_wish(self, wish: Wish) -> None:
+        """Do what the walk screen asks for."""
+        self.wishes.grant(wish)
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """Yield the actions of the page and the app for the palette."""
+        language = self.desk.language
+        scope = screen.scope if isinstance(screen, Page) else ""
+        for action in of_scopes(scope, "app"):
+            if action.palette:
+                where = screen if action.scope == scope and "." not in action.name else self
+                callback = partial(self._act, where, action.name.rpartition(".")[2])
+                yield SystemCommand(action.title.say(language), action.help.say(language), callback)
+
+    async def _act(self, where: Screen[Any] | App[Any], name: str) -> None:
+        await self.run_action(name, where)
+
+    def action_up(self) -> None:
+        """Go one level up: from a pane to the node, from a page to the start screen, and no further."""
+        if self._page().leave_pane():
+            return
+        if len(self.screen_stack) > 1:
+            self.pop_screen()
+            self.refresh_view()
+
+    def action_help(self) -> None:
+        """Show all keys of what has the focus."""
+        from runbook.tui.dialogs import Keys
+
+        self.push_screen(Keys(self.view(), self._page().help_scopes()))
+
+    def action_palette(self) -> None:
+        """Open the palette."""
+        self.action_command_palette()
+
+    def action_language(self) -> None:
+        """Switch the language."""
+        self.desk.language = "en" if self.desk.language == "zh" else "zh"
+        self.refresh_view()
+
+    def action_theme(self) -> None:
+        """Switch between dark and light."""
+        self.theme = theme.LIGHT.name if self.theme == theme.DARK.name else theme.DARK.name
+
+    def action_next_pane(self) -> None:
+        """Go to the next pane."""
+        self._page().turn(1)
+
+    def action_previous_pane(self) -> None:
+        """Go to the pane before."""
+        self._page().turn(-1)
+
+    def action_add(self) -> None:
+        """Add evidence."""
+        self.wishes.add()
+
+    def action_ask_all(self) -> None:
+        """Ask every probe again."""
+        self.asking.want(self._probes, again=True)
+        self.refresh_view()
+
+    def action_note(self) -> None:
+        """Write a note for the whole session."""
+        self.wishes.note()
+
+    def action_export(self) -> None:
+        """Write the ticket."""
+        self.wishes.export()
+
+    async def action_quit(self) -> None:
+        """Leave; everything is saved already."""
+        self.exit()
+
+
+def run_app(desk: Desk, start: str | None = None, *, ascii_only: bool = False) -> ExitCode:
+    """Run the terminal UI over `desk` and return the exit code of its triage. The caller closes `desk`.
+
+    A session chosen on the start screen is opened in its turn, and closed here.
+    """
+    from runbook.session.journal import Journal
+
+    current, opened = desk, []
+    try:
+        while True:
+            app = RunbookApp(current, start, ascii_only=ascii_only)
+            app.guards_signals = True
+            chosen = app.run()
+            app.inbox.close()
+            app.hands.finish(5.0)
+            if not chosen:
+                break
+            journal = Journal.open(os.path.join(os.path.dirname(session_folder(current)), chosen))
+            current = Desk(desk.catalog, journal, journal.records, session_id=journal.id, language=current.language)
+            opened.append(current)
+            current.begin(current.state.root)
+            start = current.state.current or None
+        from runbook.triage import exit_code
+
+        return exit_code(current.report())
+    finally:
+        for one in opened:
+            one.close()

@@ -1,0 +1,159 @@
+"""What the app does for a person: answer, go back, note, attach, copy, export.
+
+Each deed reads the session and queues what blocks on the desk's thread.
+
+Invariants: nothing here waits; a deed that failed is said, never swallowed; an answer is recorded for the node it was
+given at, so a key pressed twice while the disk is slow answers once.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from runbook.errors import RunbookError
+from runbook.flow.model import Flow
+from runbook.session import events as ev
+from runbook.session.desk import Desk, login_name
+from runbook.text import sanitise
+from runbook.tui.asking import Asking, Hands
+from runbook.walk import By, How, answer, position
+from runbook.walk import Step as WalkStep
+
+FORMATS = ("markdown", "jira", "text", "html", "json", "bundle")
+
+
+class Deeds:
+    """The deeds over one desk."""
+
+    def __init__(self, desk: Desk, hands: Hands, asking: Asking, trouble: Callable[[BaseException], None]) -> None:
+        """Work on `desk`. trouble: hears of what failed."""
+        self.desk, self.hands, self.asking, self._trouble = desk, hands, asking, trouble
+
+    def append(self, event: ev.Event) -> None:
+        """Journal an event."""
+        self.hands.do(lambda: self.desk.append(event), self._check)
+
+    def _check(self, result: Any) -> None:
+        if isinstance(result, BaseException):
+            self._trouble(result)
+
+    def start_flow(self, flow: str) -> None:
+        """Turn to a flow."""
+        if self.desk.state.current != flow or flow not in self.desk.state.walks:
+            self.append(ev.FlowStarted(flow))
+
+    def answer(self, flow: Flow, node: str, word: str, *, accepted: bool) -> None:
+        """Answer `node`, if the walk still stands there when the desk comes to it.
+
+        accepted: the probes' own answer was taken.
+        """
+
+        def carry_out() -> None:
+            state = self.desk.state
+            if position(flow, state.walk(flow.flow)) != node:
+                return
+            decision = state.decision(flow, node)
+            agreed = accepted and decision.how is How.DECIDED and decision.answer == word
+            asked = tuple(probe for probe in flow.nodes[node].probes if probe in state.findings_at(flow, node))
+            by, who = (By.PROBE, "") if agreed else (By.PERSON, login_name())
+            self.desk.append(ev.Answered(flow.flow, node, word, by, who, asked))
+
+        self.hands.do(carry_out, self._check)
+
+    def walk_to(self, flow: Flow, node: str) -> None:
+        """Answer every node on the way to `node`, as far as evidence decides it; stop where it does not."""
+        state = self.desk.state
+        walk = state.walk(flow.flow)
+        while (here := position(flow, walk)) != node:
+            decision = state.decision(flow, here)
+            word = decision.answer
+            if word is None or node not in flow.reach(flow.nodes[here].branches[word]):
+                return
+            self.answer(flow, here, word, accepted=True)
+            walk = answer(flow, walk, WalkStep(here, word, By.PROBE))
+
+    def back(self, flow: Flow, node: str) -> None:
+        """Go back to an answered node."""
+        self.append(ev.WentBack(flow.flow, node))
+
+    def note(self, words: str, flow: str = "", node: str = "") -> None:
+        """Write a note."""
+        self.append(ev.Noted(sanitise(words), login_name(), flow, node))
+
+    def add(self, slot: str, path: str, run: str = "") -> None:
+        """Take a file, folder or address into a slot."""
+        self.hands.do(lambda: self.desk.discover("", ((slot, _absolute(path)),), run), self._check)
+
+    def attach(self, flow: Flow, node: str, path: str) -> None:
+        """Attach the run in `path` to an experiment."""
+        run = f"run-{len(set(self.desk.state.attached.values())) + 2}"
+        self.append(ev.RunAttached(flow.flow, node, run))
+        self.hands.do(lambda: self.desk.discover(_absolute(path), (), run), self._check)
+
+    def ask_again(self, flow: Flow, node: str) -> None:
+        """Ask a node's probes again."""
+        run = "" if flow.nodes[node].kind != "experiment" else self.desk.state.attached.get((flow.flow, node))
+        probes = flow.nodes[node].probes or flow.nodes[node].verify
+        if run is not None:
+            self.asking.want(probes, run, again=True, first=True)
+
+    def cancel(self, flow: Flow, node: str) -> None:
+        """Cancel a node's probes."""
+        runs = ("", self.desk.state.attached.get((flow.flow, node), ""))
+        self.asking.cancel([(run, probe) for probe in flow.nodes[node].probes for run in runs])
+
+    def keep_command(self, command: str, name: str, then: Callable[[str], None]) -> None:
+        """Write a command into a named file of the session; `then` gets its path, "" when it could not be written."""
+        folder = session_folder(self.desk)
+
+        def write() -> str:
+            place = os.path.join(folder, "commands") if folder else tempfile.mkdtemp(prefix="runbook-")
+            os.makedirs(place, mode=0o700, exist_ok=True)
+            path = os.path.join(place, name)
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+                file.write(command.rstrip("\n") + "\n")
+            return path
+
+        self.hands.do(write, lambda path: then("" if isinstance(path, BaseException) else path))
+
+    def export(
+        self, format: str, tell: Callable[[Callable[[], None]], None], done: Callable[[str, bool], None]
+    ) -> None:
+        """Write the ticket on a thread of its own; `done` gets the path, or why nothing was written."""
+
+        def write() -> None:
+            try:
+                from runbook.ticket.export import write_ticket
+
+                path = write_ticket(self.desk, format, None, session_folder(self.desk))
+                words, worked = sanitise(str(path)), True
+            except (RunbookError, OSError, ImportError) as error:
+                words, worked = why(error), False
+            tell(lambda: self._exported(format, words, worked, done))
+
+        threading.Thread(target=write, name="export", daemon=True).start()
+
+    def _exported(self, format: str, words: str, worked: bool, done: Callable[[str, bool], None]) -> None:
+        if worked:
+            self.append(ev.Exported(format, words))
+        done(words, worked)
+
+
+def session_folder(desk: Desk) -> str:
+    """Return the folder of the desk's session, "" when it is kept in memory only."""
+    return str(getattr(desk, "folder", "") or "")
+
+
+def why(error: BaseException) -> str:
+    """Return an error in words that are safe to draw, with its remedy."""
+    if isinstance(error, RunbookError):
+        return sanitise(f"{error.message}  {error.hint}".strip())
+    return sanitise(str(error) or type(error).__name__)
+
+
+def _absolute(path: str) -> str:
+    return path if "://" in path else os.path.abspath(os.path.expanduser(path))

@@ -1,0 +1,197 @@
+"""The dialogs: one line of words, a choice from a list, the keys, and the outcome of an export.
+
+Invariant: Esc leaves a dialog without effect; a dialog returns what was entered and does nothing itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from runbook.tui import paint
+from runbook.tui.actions import SCOPES, bindings, of_scopes, show_key
+from runbook.tui.rows import Row, Rows
+from runbook.tui.view import View
+
+
+class Dialog(ModalScreen[str | None]):
+    """A box over the screen with a title and a hint. Dismisses with what was entered, None when it was left."""
+
+    BINDINGS = [Binding("escape", "leave", "leave", show=False)]  # noqa: RUF012
+    DEFAULT_CSS = """
+    Dialog { align: center middle; background: $background 60%; }
+    Dialog > Vertical { width: 72; max-width: 94%; height: auto; max-height: 90%; padding: 1 2; }
+    Dialog > Vertical { background: $ink-resting; border: solid $ink-accent; }
+    Dialog Rows { height: auto; max-height: 16; min-height: 1; background: $ink-resting; }
+    Dialog Input { border: none; height: 1; padding: 0; background: $ink-cursor; margin: 1 0; }
+    Dialog VerticalScroll { height: auto; max-height: 100%; scrollbar-size-vertical: 1; }
+    Dialog:nocolor Input { text-style: underline; }
+    """
+
+    def __init__(self, view: View, title: str, hint: str = "") -> None:
+        """Make a dialog; title and hint are words that are safe to draw."""
+        super().__init__()
+        self.view = view
+        self._title, self._hint = title, hint
+
+    def compose(self) -> ComposeResult:
+        """Lay out title, body and hint."""
+        with Vertical():
+            yield Static(
+                Content.styled(self._title, f"{self.view.ink.accent} {self.view.ink.strong}".strip()), markup=False
+            )
+            yield from self.body()
+            if self._hint:
+                yield Static(Content.styled(self._hint, self.view.ink.dim), id="hint", markup=False)
+
+    def body(self) -> ComposeResult:
+        """Lay out what is between title and hint."""
+        yield from ()
+
+    def action_leave(self) -> None:
+        """Leave without effect."""
+        self.dismiss(None)
+
+
+class Ask(Dialog):
+    """One line of words."""
+
+    def body(self) -> ComposeResult:
+        """Lay out."""
+        yield Input()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Return what was entered."""
+        event.stop()
+        self.dismiss(event.value.strip() or None)
+
+
+class Choose(Dialog):
+    """A choice from a list of (word, line)."""
+
+    def __init__(self, view: View, title: str, choices: Sequence[tuple[str, Content]], hint: str = "") -> None:
+        """Make a dialog over `choices`."""
+        super().__init__(view, title, hint)
+        self._choices = choices
+
+    def body(self) -> ComposeResult:
+        """Lay out."""
+        yield Rows(id="choices", ink=self.view.ink, sign=self.view.signs.cursor)
+
+    def on_mount(self) -> None:
+        """Fill the list."""
+        rows = self.query_one(Rows)
+        rows.set_rows([Row(word, line) for word, line in self._choices])
+        rows.styles.height = min(16, max(1, len(self._choices)))
+        rows.styles.margin = (1, 0)
+        rows.focus()
+
+    def on_rows_chosen(self, event: Rows.Chosen) -> None:
+        """Return the chosen word."""
+        event.stop()
+        self.dismiss(event.key)
+
+
+class Keys(Dialog):
+    """All keys of what has the focus."""
+
+    BINDINGS = [*bindings("node"), Binding("question_mark,q,enter", "leave", "leave", show=False)]  # noqa: RUF012
+
+    def __init__(self, view: View, scopes: Sequence[str]) -> None:
+        """Show the keys of `scopes`, the nearest first."""
+        super().__init__(view, view.word("help_title"))
+        self._scopes = scopes
+
+    def body(self) -> ComposeResult:
+        """Lay out."""
+        with VerticalScroll():
+            yield Static(id="all-keys", markup=False)
+
+    def on_resize(self) -> None:
+        """Wrap to the new width."""
+        width = min(72, self.app.size.width * 94 // 100) - 8
+        self.query_one("#all-keys", Static).update(keys_text(self.view, self._scopes, width))
+
+    def action_scroll_down(self) -> None:
+        """Scroll down."""
+        self.query_one(VerticalScroll).scroll_down(animate=False)
+
+    def action_scroll_up(self) -> None:
+        """Scroll up."""
+        self.query_one(VerticalScroll).scroll_up(animate=False)
+
+    def action_page_down(self) -> None:
+        """One page down."""
+        self.query_one(VerticalScroll).scroll_page_down(animate=False)
+
+    def action_page_up(self) -> None:
+        """One page up."""
+        self.query_one(VerticalScroll).scroll_page_up(animate=False)
+
+    def action_scroll_home(self) -> None:
+        """To the top."""
+        self.query_one(VerticalScroll).scroll_home(animate=False)
+
+    def action_scroll_end(self) -> None:
+        """To the end."""
+        self.query_one(VerticalScroll).scroll_end(animate=False)
+
+
+class Export(Choose):
+    """Choose a format; the path that was written, or why nothing was, is then shown in the same place."""
+
+    def __init__(
+        self, view: View, formats: Sequence[str], write: Callable[[str, Callable[[str, bool], None]], None]
+    ) -> None:
+        """Write with `write(format, done)`; done gets words and whether it worked."""
+        super().__init__(view, view.word("export_title"), [(f, Content(f)) for f in formats], view.word("export_hint"))
+        self._write = write
+        self._over = False
+
+    def on_rows_chosen(self, event: Rows.Chosen) -> None:
+        """Write in the chosen format."""
+        event.stop()
+        event.prevent_default()  # else the handler of Choose would run too
+        if self._over:
+            self.dismiss(None)
+            return
+        self._say(Content.styled(self.view.word("exporting"), self.view.ink.dim))
+        self._write(event.key, self._done)
+
+    def _done(self, words: str, worked: bool) -> None:
+        if not self.is_attached:
+            return
+        view = self.view
+        self._over = worked
+        head = Content.styled(
+            view.word("exported" if worked else "not_exported"), view.ink.good if worked else view.ink.bad
+        )
+        self._say(paint.lines(head, Content(words)))
+
+    def _say(self, content: Content) -> None:
+        self.query_one("#hint", Static).update(content)
+
+
+def keys_text(view: View, scopes: Sequence[str], width: int) -> Content:
+    """Return the keys of `scopes` in aligned columns, wrapped to `width` cells."""
+    column = max((len(_keys(action.keys)) for action in of_scopes(*scopes)), default=0)
+    blocks = []
+    for scope in scopes:
+        lines = [Content.styled(SCOPES[scope].say(view.language), view.ink.dim)]
+        for action in of_scopes(scope):
+            keys = Content.styled(_keys(action.keys).ljust(column), view.ink.accent)
+            first, *rest = Content(action.help.say(view.language)).wrap(max(12, width - column - 4))
+            lines.append(Content.assemble("  ", keys, "  ", first.rstrip()))
+            lines += [Content.assemble(" " * (column + 4), more.rstrip()) for more in rest]
+        blocks.append(paint.lines(*lines))
+    return Content.assemble("\n", Content("\n\n").join(blocks))
+
+
+def _keys(keys: tuple[str, ...]) -> str:
+    return " ".join(show_key(key) for key in keys)

@@ -1,0 +1,201 @@
+"""Findings, citations and measurements as text. Pure functions from a View to Content.
+
+Invariants: every piece that came from outside passes through `sanitise` here, again where it already did; nothing is
+read as markup; a status is always sign and word, in colour where there is colour.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from textual.content import Content
+
+from runbook.finding import Citation, Finding, Grid, Measurement, Table
+from runbook.glyphs import VERDICTS
+from runbook.text import sanitise
+from runbook.tui.view import STILL_AFTER, Running, View
+
+CELL_LIMIT = 40
+"""Cells of a table column."""
+ROW_LIMIT = 24
+"""Rows of a table drawn in a pane; the ticket has them all."""
+
+
+def lines(*parts: Content | str) -> Content:
+    """Join parts, one a line."""
+    return Content("\n").join(part if isinstance(part, Content) else Content(part) for part in parts)
+
+
+def indent(content: Content, by: int) -> Content:
+    """Return `content` with every line moved right."""
+    pad = " " * by
+    return lines(*(Content.assemble(pad, line) for line in content.split("\n", allow_blank=True)))
+
+
+def wrapped(content: Content, width: int, by: int = 0, lead: Content | None = None) -> Content:
+    """Return `content` wrapped to `width` cells with its lines moved right by `by`; lead: stands before every line."""
+    edge = lead if lead is not None else Content("")
+    room = max(8, width - by - edge.cell_length)
+    return lines(*(Content.assemble(" " * by, edge, line.rstrip()) for line in content.wrap(room)))
+
+
+def place(citation: Citation) -> str:
+    """Return where a citation points, as path:line."""
+    path = sanitise(citation.path)
+    return f"{path}:{citation.line}" if citation.line is not None else path
+
+
+def short_place(citation: Citation, room: int) -> str:
+    """Return path:line, the path cut at its left to fit `room` cells."""
+    whole = place(citation)
+    return whole if len(whole) <= room else "…" + whole[-max(room - 1, 1) :]
+
+
+def number(value: float) -> str:
+    """Return a number as people write it."""
+    if not math.isfinite(value):
+        return str(value)
+    return f"{int(value):,}" if value == int(value) and abs(value) < 1e15 else f"{value:.4g}"
+
+
+def citation_block(view: View, citation: Citation, width: int, *, chosen: bool) -> Content:
+    """Return a citation: the place, how many like it, and the excerpt under a bar."""
+    ink, signs = view.ink, view.signs
+    count = f"  {signs.times}{citation.count}" if citation.count > 1 else ""
+    mark = f"{signs.cursor} " if chosen else "  "
+    head = Content.assemble(
+        (mark, ink.accent),
+        (short_place(citation, width - 4 - len(count)), ink.accent if chosen else ink.dim),
+        (count, ink.dim),
+    )
+    if not citation.excerpt.strip():
+        return head
+    bar = Content.styled(f"{signs.bar} ", ink.dim)
+    return lines(head, wrapped(Content.styled(sanitise(citation.excerpt), ink.quote), width, 2, bar))
+
+
+def measurement_rows(view: View, measurements: Iterable[Measurement], width: int) -> Content:
+    """Return measurements in aligned columns, each with its threshold and where that comes from."""
+    ink = view.ink
+    every = [(sanitise(m.name), f"{number(m.value)} {sanitise(m.unit)}".strip(), m) for m in measurements]
+    names = max((len(name) for name, _, _ in every), default=0)
+    values = max((len(value) for _, value, _ in every), default=0)
+    rows = []
+    for name, value, m in every:
+        rest = ""
+        if m.threshold is not None:
+            rest = "  " + view.word("threshold", value=number(m.threshold))
+        if m.source:
+            rest += "  " + view.word("source", source=sanitise(m.source))
+        row = Content.assemble((name.ljust(names), ink.dim), "  ", (value.rjust(values), ink.strong), (rest, ink.dim))
+        rows += [line.rstrip() for line in row.wrap(max(8, width))]
+    return lines(*rows)
+
+
+def table_block(view: View, table: Table, width: int) -> Content:
+    """Return a table in aligned columns, cut to the pane."""
+    ink = view.ink
+    shown = [tuple(sanitise(cell, CELL_LIMIT) for cell in row) for row in table.rows[:ROW_LIMIT]]
+    head = tuple(sanitise(column, CELL_LIMIT) for column in table.columns)
+    cells = [Content(cell).cell_length for cell in head]
+    for row in shown:
+        for i, cell in enumerate(row[: len(cells)]):
+            cells[i] = max(cells[i], Content(cell).cell_length)
+
+    def draw(row: tuple[str, ...], style: str) -> Content:
+        parts = [
+            Content(cell).pad_right(max(0, cells[i] - Content(cell).cell_length))
+            for i, cell in enumerate(row[: len(cells)])
+        ]
+        line = Content("  ").join(parts).rstrip()
+        return (line.stylize(style) if style else line).truncate(width, ellipsis=True)
+
+    body = [draw(row, "") for row in shown]
+    more = [Content.styled(f"+ {len(table.rows) - ROW_LIMIT}", ink.dim)] if len(table.rows) > ROW_LIMIT else []
+    return lines(Content.styled(view.say(table.title), ink.strong), draw(head, ink.dim), *body, *more)
+
+
+def grid_block(view: View, grid: Grid, width: int) -> Content:
+    """Return a picture of cells with its legend, cut to the pane.
+
+    Every code is drawn as it is, in the colour of its role.
+    """
+    ink = view.ink
+    roles = {code: view.role_ink(role) for code, _, role in grid.legend}
+    names = [sanitise(name, CELL_LIMIT) for name in grid.rows]
+    column = min(max((Content(name).cell_length for name in names), default=0), width // 3)
+    parts = [Content.styled(view.say(grid.title), ink.strong)]
+    labels = [sanitise(label, CELL_LIMIT) for label in grid.columns]
+    if len(labels) > LABELS:
+        labels = [f"{labels[0]} {view.signs.ellipsis} {labels[-1]}"]
+    for i, label in enumerate(labels):
+        head = Content.assemble(
+            " " * (column + 2), (f"{view.signs.spine} " * i, ink.dim), (sanitise(label, CELL_LIMIT), ink.dim)
+        )
+        parts.append(head.truncate(width, ellipsis=True))
+    for name, cells in zip(names, grid.cells, strict=False):
+        left = Content(name).truncate(column, ellipsis=True)
+        drawn = [(f"{sanitise(code) or ' '} ", roles.get(code, "")) for code in cells]
+        line = Content.assemble(left.pad_right(column - left.cell_length + 2).stylize(ink.dim or "not bold"), *drawn)
+        parts.append(line.truncate(width))
+    for code, words, _ in grid.legend:
+        parts.append(Content.assemble((sanitise(code, 4), roles[code]), (f"  {view.say(words)}", ink.dim)))
+    return lines(*parts)
+
+
+def finding_block(view: View, finding: Finding, width: int, first: int, chosen: int) -> Content:
+    """Return a finding with all that proves it.
+
+    first: number of its first citation at this node. chosen: number of the chosen one.
+    """
+    ink = view.ink
+    head = Content.assemble(
+        view.status(VERDICTS[finding.verdict]),
+        "  ",
+        (sanitise(finding.probe), ""),
+        (f"  {sanitise(finding.answer)}" if finding.answer else "", ink.strong),
+        (f"  {seconds(view, finding.seconds)}" if finding.seconds >= 0.1 else "", ink.dim),
+    )
+    parts = [head.truncate(width, ellipsis=True), wrapped(Content(view.say(finding.summary)), width, 2)]
+    if finding.settle_with is not None:
+        parts.append(
+            wrapped(Content.styled(view.word("settle", words=view.say(finding.settle_with)), ink.accent), width, 2)
+        )
+    for i, citation in enumerate(finding.citations):
+        parts.append(citation_block(view, citation, width, chosen=first + i == chosen))
+    if finding.measurements:
+        parts.append(indent(measurement_rows(view, finding.measurements, width - 2), 2))
+    parts += [indent(table_block(view, table, width - 2), 2) for table in finding.tables]
+    parts += [indent(grid_block(view, grid, width - 2), 2) for grid in finding.grids]
+    return lines(*parts)
+
+
+def running_line(view: View, probe: str, state: Running, width: int) -> Content:
+    """Return the line of a probe that waits or runs: its own timer and its progress."""
+    ink, signs = view.ink, view.signs
+    if state.elapsed is None:
+        return Content.styled(f"{signs.queued} {view.word('queued')}  {sanitise(probe)}", ink.dim).truncate(
+            width, ellipsis=True
+        )
+    key = "still_running" if state.elapsed >= STILL_AFTER else "running"
+    line = Content.assemble(
+        (f"{signs.running} {view.word(key)}", ink.accent),
+        f"  {sanitise(probe)}  ",
+        (seconds(view, float(int(state.elapsed))), ink.dim),
+        (progress_words(state), ink.dim),
+    )
+    return line.truncate(width, ellipsis=True)
+
+
+def progress_words(state: Running) -> str:
+    """Return how far a probe is: a share where the total is known."""
+    unit = sanitise(state.unit, 16)
+    if state.total:
+        return f"  {min(state.done / state.total, 1.0):.0%} {number(state.done)}/{number(state.total)} {unit}".rstrip()
+    return f"  {number(state.done)} {unit}".rstrip() if state.done else ""
+
+
+def seconds(view: View, value: float) -> str:
+    """Return a duration, to a tenth below ten seconds."""
+    return view.word("seconds", n=f"{value:.1f}" if value < 10 and value != int(value) else f"{value:.0f}")

@@ -1,0 +1,129 @@
+"""The tree of a flow: every node with its mark, and what is ruled out folded away."""
+
+from __future__ import annotations
+
+from textual.content import Content
+
+from runbook.flow.model import Flow
+from runbook.glyphs import MARKS
+from runbook.text import sanitise
+from runbook.tui.actions import bindings
+from runbook.tui.advice import mark_of
+from runbook.tui.outline import Line, outline, visible
+from runbook.tui.rows import LazyRows, Row, Rows
+from runbook.tui.view import View
+from runbook.walk import Mark
+
+
+class TreePane(Rows):
+    """A list whose rows are the lines of the outline; the key of a row is the key of its line."""
+
+    BINDINGS = bindings("tree")
+    scopes = ("tree", "rows")
+
+    def __init__(self) -> None:
+        """Make an empty tree."""
+        super().__init__(id="tree")
+        self.flow: Flow | None = None
+        self.lines: tuple[Line, ...] = ()
+        self._folded: frozenset[str] = frozenset()
+        self._touched: set[str] = set()
+        self._view: View | None = None
+        self._here = ""
+
+    def show_flow(self, view: View, flow: Flow) -> None:
+        """Draw `flow`; when the walk has moved, the cursor goes with it."""
+        if self.flow is not flow:
+            self.flow, self.lines, self._touched, self._here = flow, outline(flow), set(), ""
+        self._view = view
+        marks = mark_of(view, flow)
+        gone = {
+            line.node
+            for line in self.lines
+            if line.inside and marks[line.node] is Mark.RULED_OUT and line.node not in self._touched
+        }
+        opened = {node for node in self._folded if node not in self._touched and marks[node] is not Mark.RULED_OUT}
+        self._folded = (self._folded - opened) | gone
+        here = view.here(flow)
+        moved = here != self._here
+        self._here = here
+        self._draw(marks, here if moved or not self.key else None, centre=moved)
+
+    def node_at_cursor(self) -> str:
+        """Return the node of the cursor's line, "" when there is none."""
+        return self.key.rsplit("\0", 1)[-1]
+
+    def go_to(self, node: str) -> None:
+        """Put the cursor on a node, unfolding what hides it."""
+        place = next((i for i, line in enumerate(self.lines) if line.node == node and not line.again), -1)
+        if place < 0 or self._view is None or self.flow is None:
+            return
+        around = {line.node for i, line in enumerate(self.lines[:place]) if place <= i + line.inside}
+        self._touched |= around & self._folded
+        self._folded -= around
+        self._draw(mark_of(self._view, self.flow), node, centre=False)
+
+    def _draw(self, marks: dict[str, Mark], cursor: str | None, *, centre: bool) -> None:
+        lines = visible(self.lines, self._folded)
+        keys = [line.key for line in lines]
+        rows = LazyRows(
+            len(lines),
+            lambda i: self._row(lines[i], marks[lines[i].node]),
+            lambda key: keys.index(key) if key in keys else -1,
+        )
+        self.set_rows(rows, cursor=cursor)
+        if cursor is not None:
+            self.move_to(self.cursor, lead=self.size.height // 3 if centre else None, tell=False)
+
+    def _row(self, line: Line, mark: Mark) -> Row:
+        view, flow = self._view, self.flow
+        if view is None or flow is None:
+            return Row(line.key, Content(""))
+        ink, signs = view.ink, view.signs
+        rails = "".join(f"{signs.spine} " if goes_on else "  " for goes_on in line.rails)
+        sign = MARKS[mark]
+        name = sanitise(line.node)
+        style = {
+            Mark.CURRENT: ink.strong,
+            Mark.RULED_OUT: ink.dim,
+            Mark.STALE: ink.dim,
+        }.get(mark, "")
+        node = flow.nodes[line.node]
+        verdict = view.verdict_of(node.cause) if node.cause is not None else None
+        if verdict is not None and verdict in view.report.confirmed and verdict.node == line.node:
+            style = f"{ink.bad} {ink.strong}".strip()
+        if line.again and not node.is_leaf:
+            content = Content.assemble((rails, ink.dim), (f"{signs.again} {name}", ink.dim))
+        else:
+            folded = f" {signs.folded} {line.inside}" if line.node in self._folded else ""
+            content = Content.assemble(
+                (rails, ink.dim), (f"{view.sign(sign)} ", view.role_ink(sign.role)), (name, style), (folded, ink.dim)
+            )
+        return Row(line.key, content, Content.styled(sanitise(line.answer), ink.dim))
+
+    def action_fold(self) -> None:
+        """Fold the branch of the cursor, or go to its parent."""
+        node = self.node_at_cursor()
+        line = next((line for line in self.lines if line.key == self.key), None)
+        if line is None or self._view is None or self.flow is None:
+            return
+        if line.inside and node not in self._folded:
+            self._touched.add(node)
+            self._folded |= {node}
+            self._draw(mark_of(self._view, self.flow), None, centre=False)
+        elif line.parent:
+            self.go_to(line.parent)
+            self.move_to(self.cursor)
+
+    def action_unfold(self) -> None:
+        """Unfold the branch of the cursor."""
+        node = self.node_at_cursor()
+        if node in self._folded and self._view is not None and self.flow is not None:
+            self._touched.add(node)
+            self._folded -= {node}
+            self._draw(mark_of(self._view, self.flow), None, centre=False)
+
+    def action_here(self) -> None:
+        """Go to the node at which the walk stands."""
+        self.go_to(self._here)
+        self.move_to(self.cursor)

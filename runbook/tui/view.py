@@ -1,0 +1,111 @@
+"""What a screen draws: one frozen snapshot of the session with the language, the signs and the inks to draw it in.
+
+Invariant: drawing is a function of a View and the size; widgets keep nothing of the session between two snapshots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from textual.content import Content
+
+from runbook.catalog import Catalog
+from runbook.flow.model import Flow
+from runbook.glyphs import Sign
+from runbook.session.state import SessionState
+from runbook.text import Text, sanitise
+from runbook.triage import Report, Verdicted
+from runbook.tui import words
+from runbook.tui.signs import Signs
+from runbook.tui.theme import Ink
+from runbook.walk import position
+
+STILL_AFTER = 3.0
+"""Seconds after which a running probe is said to be still running."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """A probe that waits or runs.
+
+    elapsed: seconds, None while it waits. done, total, unit: its last report, total None when unknown.
+    """
+
+    elapsed: float | None = None
+    done: float = 0.0
+    total: float | None = None
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class View:
+    """One snapshot.
+
+    running: (run, probe id) to a probe that waits or runs. all_probes: number of probes that triage asks.
+    """
+
+    state: SessionState
+    report: Report
+    catalog: Catalog
+    language: str
+    signs: Signs
+    ink: Ink
+    running: Mapping[tuple[str, str], Running] = field(default_factory=dict)
+    all_probes: int = 0
+    looking: bool = False
+    saving: bool = False
+    trouble: str = ""
+
+    def say(self, text: Text | None) -> str:
+        """Return `text` in the language, safe to draw; "" for None."""
+        return "" if text is None else sanitise(text.say(self.language))
+
+    def word(self, key: str, **values: object) -> str:
+        """Return UI words in the language."""
+        return words.word(key, self.language, **values)
+
+    def cause_title(self, cause: str) -> str:
+        """Return the title of a cause, its id when the vocabulary does not know it."""
+        entry = self.catalog.vocabulary.get(cause)
+        return self.say(entry.title) if entry else sanitise(cause)
+
+    def here(self, flow: Flow) -> str:
+        """Return the node at which the walk through `flow` stands."""
+        return position(flow, self.state.walk(flow.flow))
+
+    def run_of(self, flow: Flow, node: str) -> str | None:
+        """Return the run whose findings speak at a node: "" for the first; None for an experiment without a run."""
+        if flow.nodes[node].kind == "experiment":
+            return self.state.attached.get((flow.flow, node))
+        return ""
+
+    def verdict_of(self, cause: str) -> Verdicted | None:
+        """Return how a cause stands in the report."""
+        return next((v for v in (*self.report.causes, *self.report.ruled_out) if v.cause == cause), None)
+
+    def sign(self, sign: Sign) -> str:
+        """Return the one-column sign of a status."""
+        return sign.draw(ascii_only=self.signs.ascii_only)
+
+    def role_ink(self, role: str) -> str:
+        """Return the style of a colour role of `runbook.glyphs`."""
+        return {
+            "good": self.ink.good,
+            "bad": self.ink.bad,
+            "warn": self.ink.warn,
+            "accent": self.ink.accent,
+        }.get(role, self.ink.dim)
+
+    def status(self, sign: Sign, width: int = 0) -> Content:
+        """Return sign and word of a status in its colour, padded to `width` cells."""
+        words = Content.styled(f"{self.sign(sign)} {sign.words.say(self.language)}", self.role_ink(sign.role))
+        return words.pad_right(max(0, width - words.cell_length))
+
+
+class Draws(Protocol):
+    """A screen or widget that draws a snapshot."""
+
+    def show(self, view: View) -> None:
+        """Draw `view`; cheap when nothing changed."""

@@ -1,0 +1,158 @@
+"""Grants what the walk screen wishes: opens the dialog that a deed needs, then does the deed.
+
+Invariant: a dialog that is left changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+from textual.message import Message
+
+from runbook.flow.model import Flow
+from runbook.text import sanitise
+from runbook.tui.deeds import FORMATS
+
+if TYPE_CHECKING:
+    from runbook.tui.app import RunbookApp
+
+
+class Wish(Message):
+    """A person wants something done that the app has to do.
+
+    do: what. target: answer, node or slot. flow, node: where.
+    """
+
+    def __init__(self, do: str, flow: str = "", node: str = "", target: str = "") -> None:
+        """Say what is wanted."""
+        super().__init__()
+        self.do, self.flow, self.node, self.target = do, flow, node, target
+
+
+class Wishes:
+    """What a person wants, over one app."""
+
+    def __init__(self, app: RunbookApp) -> None:
+        """Work for `app`."""
+        self.app = app
+
+    def grant(self, wish: Wish) -> None:
+        """Do it; a wish that is only a message is said."""
+        flow = self.app.desk.catalog.flows[wish.flow]
+        deeds, node, target = self.app.deeds, wish.node, wish.target
+        doing: dict[str, Callable[[], None]] = {
+            "accept": lambda: deeds.answer(flow, node, target, accepted=True),
+            "earlier": lambda: deeds.answer(flow, node, target, accepted=False),
+            "answer": lambda: deeds.answer(flow, node, target, accepted=False) if target else self.choose(flow, node),
+            "answer_list": lambda: self.choose(flow, node),
+            "ask": lambda: deeds.ask_again(flow, node),
+            "cancel": lambda: deeds.cancel(flow, node),
+            "export": self.export,
+            "start": self.app.action_up,
+            "attach": lambda: self.attach(flow, node),
+            "add": lambda: self.add(target),
+            "note": lambda: self.note(wish.flow, node),
+            "copy": lambda: self.copy(wish),
+            "back": lambda: self.back(flow, target),
+        }
+        if wish.do in doing:
+            doing[wish.do]()
+            self.app.refresh_view()
+        else:
+            self.app.say(self.app.word(wish.do))
+
+    def back(self, flow: Flow, node: str) -> None:
+        """Go back to `node`, by default to the last answered one."""
+        steps = self.app.desk.state.walk(flow.flow).steps
+        if not steps:
+            self.app.say(self.app.word("first_node"))
+        else:
+            self.app.deeds.back(flow, node or steps[-1].node)
+
+    def choose(self, flow: Flow, node: str) -> None:
+        """Answer from a list."""
+        from runbook.tui.dialogs import Choose
+        from runbook.tui.nodetext import answer_rows
+
+        view = self.app.view()
+        rows = answer_rows(view, flow, node)
+
+        def chosen(word: str | None) -> None:
+            if word is not None:
+                self.app.deeds.answer(flow, node, word, accepted=False)
+
+        if rows:
+            self.app.push_screen(Choose(view, view.word("answer_title"), rows), chosen)
+        else:
+            self.app.say(view.word("no_answer"))
+
+    def note(self, flow: str = "", node: str = "") -> None:
+        """Write a note."""
+        view = self.app.view()
+        self._ask(view.word("note_title"), view.word("note_hint"), lambda words: self.app.deeds.note(words, flow, node))
+
+    def attach(self, flow: Flow, node: str) -> None:
+        """Attach a run to an experiment."""
+        view = self.app.view()
+        if flow.nodes[node].kind == "experiment":
+            self._ask(
+                view.word("run_title"), view.word("path_hint"), lambda path: self.app.deeds.attach(flow, node, path)
+            )
+        else:
+            self.app.say(view.word("no_experiment"))
+
+    def add(self, slot: str = "") -> None:
+        """Add evidence: ask for the slot, unless it is known, and for the path."""
+        from runbook.tui.dialogs import Choose
+
+        view = self.app.view()
+        slots = self.app.desk.catalog.slots
+
+        def path_of(name: str | None) -> None:
+            if name:
+                title = view.word("path_title", slot=view.say(slots[name].title))
+                self._ask(title, view.word("path_hint"), lambda path: self.app.deeds.add(name, path))
+
+        if slot in slots:
+            path_of(slot)
+            return
+        choices = [
+            (name, Content.assemble(name.ljust(18), (view.say(one.title), view.ink.dim))) for name, one in slots.items()
+        ]
+        self.app.push_screen(Choose(view, view.word("slot_title"), choices), path_of)
+
+    def copy(self, wish: Wish) -> None:
+        """Copy a command of the node: OSC 52 and a named file.
+
+        Whether the terminal took it cannot be known, and is not claimed.
+
+        The wish's target is the index of the action, "" for the first that has a command.
+        """
+        app = self.app
+        actions = app.desk.catalog.flows[wish.flow].nodes[wish.node].actions
+        with_command = [i for i, action in enumerate(actions) if action.command]
+        index = int(wish.target) if wish.target else next(iter(with_command), -1)
+        if index not in with_command:
+            app.say(app.word("nothing_to_copy"))
+            return
+        command = actions[index].command or ""
+        app.copy_to_clipboard(command)
+
+        def kept(path: str) -> None:
+            app.say(app.word("copied", path=sanitise(path)) if path else app.word("copied_only"))
+
+        app.deeds.keep_command(command, f"{wish.flow}-{wish.node}-{index + 1}.sh", kept)
+
+    def export(self) -> None:
+        """Write the ticket."""
+        from runbook.tui.dialogs import Export
+
+        app = self.app
+        app.push_screen(Export(app.view(), FORMATS, lambda name, done: app.deeds.export(name, app.inbox.put, done)))
+
+    def _ask(self, title: str, hint: str, then: Callable[[str], None]) -> None:
+        from runbook.tui.dialogs import Ask
+
+        self.app.push_screen(Ask(self.app.view(), title, hint), lambda words: then(words) if words else None)

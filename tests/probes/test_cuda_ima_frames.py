@@ -1,0 +1,99 @@
+"""Where in the engine an illegal memory access shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from probes.cuda_ima_frames import ima_frames
+from tests.probes.asking import DATA, HEALTHY, ask, ask_text, word
+
+IMA = "torch.AcceleratorError: CUDA error: an illegal memory access was encountered"
+SRT = "/sgl-workspace/sglang/python/sglang/srt"
+
+
+def _trace(*frames: tuple[str, str]) -> list[str]:
+    """Return an engine's traceback with these (file, function) frames, outermost first."""
+    prefix = "(SGLangEngine pid=9) "
+    opening = f"{prefix}[2026-08-21 10:00:00 TP0] Scheduler hit an exception: Traceback (most recent call last):"
+    return [opening, *(f'{prefix}  File "{file}", line 7, in {function}' for file, function in frames), prefix + IMA]
+
+
+GRAPH = (f"{SRT}/model_executor/cuda_graph_runner.py", "replay")
+EAGLE = f"{SRT}/speculative/eagle_worker.py"
+
+
+DRAFT_GRAPH = (f"{SRT}/speculative/eagle_draft_cuda_graph_runner.py", "replay")
+BATCH = (EAGLE, "forward_batch_generation")
+COMBINE = (f"{SRT}/layers/moe/token_dispatcher/deepep.py", "combine_b")
+MODEL = (f"{SRT}/models/x.py", "forward")
+TRAIN_COMBINE = ("/root/Megatron-LM/megatron/core/transformer/moe/fused_a2a.py", "forward")
+
+
+@pytest.mark.parametrize(
+    ("frames", "answer"),
+    [
+        pytest.param([(f"{SRT}/managers/scheduler.py", "run_batch"), GRAPH], "cuda-graph", id="replay of a graph"),
+        pytest.param([BATCH, (EAGLE, "draft"), DRAFT_GRAPH], "speculative", id="the draft's own graph"),
+        pytest.param([BATCH, (EAGLE, "verify"), GRAPH], "cuda-graph", id="the target's graph"),
+        pytest.param([BATCH, (EAGLE, "draft"), MODEL, COMBINE], "deepep", id="DeepEP innermost"),
+        pytest.param([TRAIN_COMBINE], "deepep", id="DeepEP in training"),
+    ],
+)
+def test_the_innermost_telling_frame_decides(tmp_path: Path, frames: list[tuple[str, str]], answer: str) -> None:
+    """The traceback is read from where it raised outwards; without blocking launches it is a lead."""
+    assert word(ask_text(ima_frames, tmp_path, *_trace(*frames))) == f"warning:{answer}"
+
+
+def test_a_blocking_run_makes_the_lead_a_proof(tmp_path: Path) -> None:
+    """With CUDA_LAUNCH_BLOCKING=1 in the launch script the frames are trusted; commented out they are not."""
+    log, launch = tmp_path / "job.log", tmp_path / "launch.sh"
+    log.write_text("\n".join(_trace(GRAPH)) + "\n")
+    launch.write_text("# export CUDA_LAUNCH_BLOCKING=1\n")
+    assert word(ask(ima_frames, log, launch=launch)) == "warning:cuda-graph"
+    launch.write_text('RUNTIME_ENV_JSON="{\\"env_vars\\": {\\"CUDA_LAUNCH_BLOCKING\\": \\"1\\"}}"\n')
+    assert word(ask(ima_frames, log, launch=launch)) == "problem:cuda-graph"
+
+
+@pytest.mark.parametrize(
+    ("line", "kernel"),
+    [
+        ("The exception was triggered at PC 0x7ff533bb91d0  illegalWrite(int*, int)", "illegalWrite(int*, int)"),
+        ("#0  0x00007ff533bb91d0 in moe_align<<<(1,1,1),(256,1,1)>>> ()", "moe_align"),
+        ("=========     at fused_kernel(float *)+0x140 in /a/x.cu:12", "fused_kernel(float *)"),
+    ],
+)
+def test_a_named_kernel_is_believed(tmp_path: Path, line: str, kernel: str) -> None:
+    """cuda-gdb and compute-sanitizer name the kernel, whatever the Python frames say."""
+    finding = ask_text(ima_frames, tmp_path, *_trace(GRAPH), line)
+    assert word(finding) == "problem:kernel-named"
+    assert f": {kernel}." in finding.summary.en
+
+
+def test_the_debuggers_answer_is_found_though_it_crashed_afterwards() -> None:
+    """The real output of a cuda-gdb that aborted still names the kernel."""
+    finding = ask(ima_frames, DATA / "coredump-progress.log", DATA / "cuda-gdb.log")
+    assert word(finding) == "problem:kernel-named"
+    assert "pad_replay_kernel" in finding.summary.en
+
+
+def test_nothing_telling_is_unlocalised_unless_a_core_dump_is_there(tmp_path: Path) -> None:
+    """An access that nothing narrows down is a problem of its own; a core dump may still tell."""
+    assert word(ask(ima_frames, DATA / "ima-plain.log")) == "problem:unlocalised"
+    dump = tmp_path / "cuda_coredump_h.1.2"
+    dump.write_bytes(b"\x7fELF")
+    assert word(ask(ima_frames, DATA / "ima-plain.log", cuda_coredump=dump)) == "unknown"
+
+
+def test_a_note_that_deepep_is_absent_is_no_frame(tmp_path: Path) -> None:
+    """Lines about DeepEP outside the traceback say nothing of the fault."""
+    note = "(SGLangEngine pid=9) [2026-08-21 10:00:00] __init__.py:45 - deep_ep is not installed"
+    frames = _trace((f"{SRT}/managers/scheduler.py", "run_batch"))
+    assert word(ask_text(ima_frames, tmp_path, note, *frames, note)) == "problem:unlocalised"
+
+
+@pytest.mark.parametrize("name", [*HEALTHY, "device-assert"])
+def test_without_an_illegal_access_the_question_does_not_arise(name: str) -> None:
+    """Other faults and healthy logs are not applicable."""
+    assert word(ask(ima_frames, DATA / f"{name}.log")) == "not_applicable"

@@ -1,0 +1,39 @@
+"""Whether any sample gets a reward."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from probes.metrics_reward import reward
+from tests.probes.asking import DATA, HEALTHY, ask, ask_text, rollout, step, word
+
+
+@pytest.mark.parametrize("name", [*HEALTHY, "garbled-after-update"])
+def test_some_reward_is_varied(name: str) -> None:
+    """One rollout with a point is enough."""
+    assert word(ask(reward, DATA / f"{name}.log")) == "ok:varied"
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"), [(1, "warning:all-zero"), (2, "warning:all-zero"), (3, "problem:all-zero")]
+)
+def test_all_zero_is_sure_after_three_rollouts(tmp_path: Path, count: int, expected: str) -> None:
+    """One empty rollout may be chance, three in a row are not."""
+    lines = [rollout(number, raw_reward=0.0, rewards=0.0) for number in range(count)]
+    finding = ask_text(reward, tmp_path, *lines)
+    assert word(finding) == expected
+    assert finding.citations[0].count == count
+
+
+def test_normalised_rewards_prove_nothing(tmp_path: Path) -> None:
+    """rollout/rewards is 0 by construction and not read."""
+    assert word(ask_text(reward, tmp_path, rollout(0, rewards=0.0))) == "unknown"
+
+
+def test_a_supervised_run_has_no_rewards(tmp_path: Path) -> None:
+    """Steps with a loss and no policy loss are of a supervised run."""
+    lines = [rollout(0, raw_reward=0.0), step(0, loss=1.2, grad_norm=1.0)]
+    assert word(ask_text(reward, tmp_path, *lines)) == "not_applicable"
+    assert word(ask_text(reward, tmp_path, *lines, step(1, loss=0.1, pg_loss=0.1))) == "warning:all-zero"
