@@ -7,7 +7,9 @@ folder of YAML files. Nothing registers itself by being imported.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import io
 import pkgutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -106,9 +108,13 @@ def probe_modules() -> tuple[list[ModuleType], tuple[tuple[str, str], ...]]:
 
 
 def _import(name: str) -> ModuleType | str:
-    """Return the module, or why it could not be imported: a broken third-party module must not take the tool down."""
+    """Return the module, or why it could not be imported: a broken third-party module must not take the tool down.
+
+    What it prints meanwhile is dropped, for our stdout carries data only.
+    """
     try:
-        return importlib.import_module(name)
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            return importlib.import_module(name)
     except (Exception, SystemExit) as error:
         return f"{type(error).__name__}: {error}"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table as RichTable
@@ -29,6 +30,9 @@ ROLES = {"good": "green", "bad": "bold red", "warn": "yellow", "dim": "dim", "ac
 
 CITATIONS_SHOWN = 6
 """Citations of one finding in plain text; the JSON holds all of them."""
+
+ROWS_SHOWN = 12
+"""Rows of a table in plain text, one line each; the JSON of `probes run` holds all of them."""
 
 OPEN_SHOWN = 12
 """Open questions listed; the rest is counted."""
@@ -104,14 +108,20 @@ class Plain:
 
     def table(self, table: Table, indent: int) -> None:
         """Write a table of evidence."""
+        rows = [[sanitise(cell) for cell in row] for row in table.rows[:ROWS_SHOWN]]
+        longest = [max(map(cell_len, column)) for column in zip(table.columns, *rows, strict=True)]
+        widths = shared_widths(longest, self.console.width - indent - 2 * (len(longest) - 1))
         drawn = RichTable(
-            title=RichText(table.title.say(self.language)), title_justify="left", box=None, pad_edge=False
+            title=RichText(sanitise(table.title.say(self.language))), title_justify="left", box=None, pad_edge=False
         )
-        for column in table.columns:
-            drawn.add_column(RichText(column), overflow="fold")
-        for row in table.rows:
-            drawn.add_row(*(RichText(sanitise(cell)) for cell in row))
+        for column, width in zip(table.columns, widths, strict=True):
+            drawn.add_column(RichText(sanitise(column)), overflow="ellipsis", no_wrap=True, width=width)
+        for row in rows:
+            drawn.add_row(*(RichText(cell) for cell in row))
         self.console.print(Padding(drawn, (0, 0, 0, indent)))
+        if len(table.rows) > ROWS_SHOWN:
+            more = len(table.rows) - ROWS_SHOWN
+            self.line(self.say(f"and {more} more rows", f"另有 {more} 行"), indent, "dim")
 
     def grid(self, grid: Grid, indent: int) -> None:
         """Write a picture of cells with its legend; columns are numbered by their first and last label."""
@@ -121,7 +131,7 @@ class Plain:
         for label, cells in zip(grid.rows, grid.cells, strict=True):
             text = RichText(" " * (indent + 2) + sanitise(label).ljust(width) + "  ")
             for code in cells:
-                text.append(code, ROLES.get(roles.get(code, ""), ""))
+                text.append(sanitise(code), ROLES.get(roles.get(code, ""), ""))
             self.console.print(text, soft_wrap=True)
         if grid.columns:
             ends = f"{grid.columns[0]} … {grid.columns[-1]}" if len(grid.columns) > 1 else grid.columns[0]
@@ -273,6 +283,16 @@ class Plain:
             words = node.answers[word].say(self.language) if word in node.answers else word
             mark = self.say("  (recommended)", "（推荐）") if word == recommended else ""
             self.line(f"{number}  {word}  {words if words != word else ''}{mark}", 2)
+
+
+def shared_widths(wanted: Sequence[int], room: int) -> list[int]:
+    """Return column widths that fit into `room`: narrow columns get what they want, wide ones share the rest evenly."""
+    widths = [0] * len(wanted)
+    left = max(room, len(wanted))
+    for place, number in enumerate(sorted(range(len(wanted)), key=lambda number: wanted[number])):
+        widths[number] = max(1, min(wanted[number], left // (len(wanted) - place)))
+        left -= widths[number]
+    return widths
 
 
 def change_lines(change: Change) -> list[str]:

@@ -233,8 +233,7 @@ def triage(
             asked.append(flow.flow)
         for verdict in verdicts:
             known = best.get(verdict.cause)
-            if known is None or _closeness(verdict) < _closeness(known):
-                best[verdict.cause] = verdict
+            best[verdict.cause] = verdict if known is None else _merged(known, verdict)
     every = list(best.values())
     confirmed = rank([v for v in every if v.standing is Standing.CONFIRMED], vocabulary)
     possible = sorted(
@@ -242,6 +241,14 @@ def triage(
     )
     ruled_out = tuple(v for v in every if v.standing is Standing.RULED_OUT)
     return Report((*confirmed, *possible), ruled_out, tuple(unknown), tuple(clear), tuple(asked))
+
+
+def _merged(known: Verdicted, other: Verdicted) -> Verdicted:
+    """Return the closer of two verdicts on one cause; two that confirm it support each other."""
+    if known.standing is other.standing is Standing.CONFIRMED:
+        by = {finding.probe or str(id(finding)): finding for finding in (*known.by, *other.by)}
+        return msgspec.structs.replace(known, by=tuple(by.values()))
+    return other if _closeness(other) < _closeness(known) else known
 
 
 def _closeness(verdict: Verdicted) -> tuple[int, int]:

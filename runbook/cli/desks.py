@@ -41,8 +41,11 @@ def collect(desk: Desk, root: str, pairs: tuple[tuple[str, str], ...], run: str 
 
 
 def ask_all(desk: Desk, probes: Iterable[str], run: str = "") -> None:
-    """Ask every probe and wait until all have answered. Raises the error that kept a finding from being written."""
-    waiting = set(probes)
+    """Ask every probe and wait until all have answered. Raises the error that kept a finding from being written.
+
+    A probe that is not there, since its module is broken, is passed over: its node stays open.
+    """
+    waiting = set(probes) & set(desk.catalog.probes)
     over = threading.Condition()
     errors: list[RunbookError] = []
 

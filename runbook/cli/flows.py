@@ -91,12 +91,13 @@ def _show(parsed: argparse.Namespace) -> int:
 
 def _graph(parsed: argparse.Namespace) -> int:
     from runbook.flow.graph import mermaid, tree_lines
+    from runbook.glyphs import wants_ascii
 
     flow = _flow(load_catalog(parsed.flows), parsed.flow)
     if parsed.format == "mermaid":
         sys.stdout.write(mermaid(flow, parsed.lang))
     else:
-        print("\n".join(tree_lines(flow, parsed.lang, ascii_only=parsed.ascii)))
+        print("\n".join(tree_lines(flow, parsed.lang, ascii_only=parsed.ascii or wants_ascii())))
     return ExitCode.CLEAR
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import io
 import os
 import signal
 import sys
@@ -50,6 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     with contextlib.suppress(AttributeError, ValueError):  # not on every system, not off the main thread
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    for stream in (sys.stdin, sys.stdout, sys.stderr):  # a character that cannot be read or shown must not end a walk
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace" if stream is sys.stdin else "backslashreplace")
     try:
         return _run(name, words)
     except RunbookError as error:

@@ -101,6 +101,12 @@ def _ask(desk: Desk, flow: Flow, name: str, plain: Plain, recommended: str | Non
 
 def _end(desk: Desk, flow: Flow, name: str, plain: Plain) -> int:
     node = flow.nodes[name]
+    shown = {probe for step in desk.state.walk(flow.flow).steps for probe in step.probes}
+    further = [probe for probe in node.verify if probe not in shown]
+    desks.ask_all(desk, [probe for probe in further if probe not in desk.state.findings_of()])
+    for probe in further:
+        if (finding := desk.state.findings_of().get(probe)) is not None and finding.verdict.decides:
+            plain.finding(finding, 2)
     if node.cause is not None:
         title = desk.catalog.vocabulary[node.cause].title.say(desk.language)
         plain.line(f"{plain.say('cause: ', '原因：')}{node.cause}  {title}", style="bold")

@@ -56,8 +56,8 @@ class SessionState(msgspec.Struct, frozen=True):
         return Evidence(tuple(item for item in self.items if item.run == run), self.root)
 
     def findings_of(self, run: str = "") -> dict[str, Finding]:
-        """Return the findings of one run, by probe id."""
-        return {probe: finding for (of, probe), finding in self.findings.items() if of == run}
+        """Return the findings of one run, by probe id and in that order, so that every front shows the same."""
+        return dict(sorted((probe, finding) for (of, probe), finding in self.findings.items() if of == run))
 
     def findings_at(self, flow: Flow, node: str) -> dict[str, Finding]:
         """Return the findings that speak at a node.
