@@ -35,7 +35,7 @@ VERDICTS: dict[Verdict, Sign] = {
     Verdict.UNKNOWN: Sign("?", "?", Text("unknown", "未知"), "dim"),
     Verdict.NOT_APPLICABLE: Sign("–", "-", Text("not applicable", "不适用"), "dim"),
     Verdict.TIMED_OUT: Sign("◷", "~", Text("timed out", "超时"), "warn"),
-    Verdict.PROBE_ERROR: Sign("⚠", "E", Text("probe error", "探针出错"), "warn"),
+    Verdict.PROBE_ERROR: Sign("!", "E", Text("probe error", "探针出错"), "warn"),
 }
 
 STANDINGS: dict[Standing, Sign] = {

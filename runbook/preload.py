@@ -1,7 +1,7 @@
 """Loaded once by the fork server: imports every probe module, so that a job's process starts with them.
 
-A module that cannot be imported is passed over here; the catalog reports it. The fork server itself must never fail, since
-every job depends on it.
+A module that cannot be imported is passed over here; the catalog reports it. The fork server itself must never fail,
+since every job depends on it.
 """
 
 from __future__ import annotations

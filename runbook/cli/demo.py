@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import time
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -28,15 +27,7 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.plain or parsed.json or not interactive():
         parsed.run = root
         return triage.run(parsed)
-    from runbook.tui.app import run_app
-
-    desk = desks.new_session(options.catalog(parsed), parsed.sessions, parsed.lang, time.time())
-    try:
-        desk.begin(root)
-        desk.discover(root)
-        return int(run_app(desk, None))
-    finally:
-        desk.close()
+    return desks.new_screen(parsed, options.catalog(parsed), root, (), None)
 
 
 def demo_folder() -> Path:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import threading
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,10 +16,31 @@ from runbook.session.journal import Journal
 from runbook.session.store import sessions_dir
 
 
-def new_session(loaded: Catalog, sessions: str | None, language: str, now: float) -> Desk:
+def new_session(loaded: Catalog, sessions: str | None, language: str) -> Desk:
     """Return a desk over a new session on disk."""
-    journal = Journal.create(sessions_dir(sessions), now)
-    return Desk(loaded, journal, session_id=journal.id, language=language)
+    journal = Journal.create(sessions_dir(sessions), time.time())
+    return Desk(loaded, journal, session_id=journal.id, folder=str(journal.folder), language=language)
+
+
+def new_screen(
+    parsed: argparse.Namespace, loaded: Catalog, root: str, pairs: tuple[tuple[str, str], ...], flow: str | None
+) -> int:
+    """Open the terminal UI on a new session over RUN `root` and the evidence given by slot; return the exit code."""
+    desk = new_session(loaded, parsed.sessions, parsed.lang)
+    try:
+        desk.begin(root)
+        desk.discover(root, pairs)
+        return show(parsed, desk, flow)
+    finally:
+        desk.close()
+
+
+def show(parsed: argparse.Namespace, desk: Desk, flow: str | None) -> int:
+    """Hand the terminal to the UI until the person leaves; return the exit code."""
+    from runbook.tui.app import run_app
+
+    parsed.frame.handed_over = True
+    return int(run_app(desk, flow, ascii_only=parsed.ascii))
 
 
 def collect(desk: Desk, root: str, pairs: tuple[tuple[str, str], ...], run: str = "") -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 
 from runbook.cli import desks, options
 from runbook.errors import UsageError
 from runbook.exits import ExitCode
 from runbook.session import events as ev
 from runbook.session.desk import Desk
-from runbook.session.journal import Journal, read
+from runbook.session.journal import read
 from runbook.session.store import find, sessions_dir
 from runbook.ticket.export import formats, write_ticket
 
@@ -53,18 +52,17 @@ def run(parsed: argparse.Namespace) -> int:
 
 def _of_run(parsed: argparse.Namespace) -> int:
     catalog = options.catalog(parsed)
-    journal = Journal.create(sessions_dir(parsed.sessions), time.time())
-    desk = Desk(catalog, journal, session_id=journal.id, language=parsed.lang)
+    desk = desks.new_session(catalog, parsed.sessions, parsed.lang)
     try:
         root = os.path.abspath(parsed.session)
         desk.begin(root)
         desks.collect(desk, root, options.given(parsed))
         desks.ask_all(desk, desk.triage_probes())
-        path = write_ticket(desk, parsed.format, parsed.output, journal.folder)
+        path = write_ticket(desk, parsed.format, parsed.output, desk.folder)
         if path is not None:
             desk.append(ev.Exported(parsed.format, str(path)))
             print(path)
-        print(f"session {journal.id}", file=sys.stderr)
+        print(f"session {desk.session_id}", file=sys.stderr)
         return ExitCode.CLEAR
     finally:
         desk.close()

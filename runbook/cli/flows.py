@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from runbook.catalog import Catalog, load_catalog
@@ -10,8 +11,9 @@ from runbook.cli import options
 from runbook.errors import FlowError, UsageError
 from runbook.exits import ExitCode
 from runbook.flow.lint import lint
-from runbook.flow.load import LoadedFlow, load_flow
+from runbook.flow.load import VOCABULARY_FILE, LoadedFlow, load_flow, load_vocabulary
 from runbook.flow.model import Flow
+from runbook.text import sanitise
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,21 +49,25 @@ def _list(parsed: argparse.Namespace) -> int:
 
 def _lint(parsed: argparse.Namespace) -> int:
     catalog = load_catalog(parsed.flows)
+    vocabulary = dict(catalog.vocabulary)
     chosen: list[LoadedFlow] = []
     faults = 0
     for path in parsed.files:
+        beside = os.path.join(os.path.dirname(path), VOCABULARY_FILE)
         try:
             chosen.append(load_flow(path))
+            if os.path.isfile(beside):
+                vocabulary.update(load_vocabulary(beside)[0])
         except FlowError as error:
             faults += 1
-            print(f"{error.message} ({error.hint})")
+            print(sanitise(f"{error.message} ({error.hint})"))
     if not parsed.files:
         chosen = list(catalog.loaded.values())
     for loaded in chosen:
-        complaints = lint(loaded, catalog.answers, catalog.vocabulary)
+        complaints = lint(loaded, catalog.answers, vocabulary)
         faults += len(complaints)
         for complaint in complaints:
-            print(complaint)
+            print(sanitise(str(complaint)))
     print(f"{len(chosen)} flows, {faults} faults", file=sys.stderr)
     return ExitCode.CONFIRMED if faults else ExitCode.CLEAR
 

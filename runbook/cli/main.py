@@ -14,9 +14,11 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from runbook import __version__
-from runbook.errors import RunbookError
+from runbook.cli.terminal import first_frame
+from runbook.errors import RunbookError, UsageError
 from runbook.exits import ExitCode
 
 COMMANDS: dict[str, str] = {
@@ -31,6 +33,9 @@ COMMANDS: dict[str, str] = {
     "demo": "the bundled incident",
     "where": "print where sessions, flows and probes are",
 }
+
+SHOW_UI = ("ui", "demo")
+"""Commands that open the terminal UI at once."""
 
 USAGE = "usage: slime-runbook [COMMAND] [RUN] [options]"
 
@@ -83,16 +88,28 @@ EXIT_WORDS: dict[ExitCode, str] = {
 }
 
 
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose complaints are errors like all others."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise the complaint instead of printing it."""
+        raise UsageError(message, f"see {self.prog} --help")
+
+
 def _run(name: str, words: list[str]) -> int:
-    module = importlib.import_module(f"runbook.cli.{name}")
-    parser = argparse.ArgumentParser(prog=f"slime-runbook {name}", description=COMMANDS[name], allow_abbrev=False)
-    module.add_arguments(parser)
-    try:
-        parsed = parser.parse_args(words)
-    except SystemExit as leaving:  # argparse has printed its words
-        return ExitCode.USAGE if leaving.code else ExitCode.CLEAR
-    code: int = module.run(parsed)
-    return code
+    helping = bool({"-h", "--help"} & set(words))
+    shows_ui = name in SHOW_UI and not {"--plain", "--json"} & set(words)
+    with first_frame(wanted=shows_ui and not helping) as frame:
+        module = importlib.import_module(f"runbook.cli.{name}")
+        parser = Parser(prog=f"slime-runbook {name}", description=COMMANDS[name], allow_abbrev=False)
+        module.add_arguments(parser)
+        try:
+            parsed = parser.parse_args(words)
+        except SystemExit:  # --help has been printed
+            return ExitCode.CLEAR
+        parsed.frame = frame
+        code: int = module.run(parsed)
+        return code
 
 
 def _complain(error: RunbookError) -> int:

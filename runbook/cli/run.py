@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 
 from runbook.cli import desks, options
 from runbook.errors import UsageError
@@ -35,7 +34,7 @@ def run(parsed: argparse.Namespace) -> int:
         raise UsageError(f"unknown flow {parsed.flow!r}", f"flows: {', '.join(catalog.flows)}")
     pairs = options.given(parsed)
     root = options.run_root(parsed) or ("" if pairs else ".")
-    desk = desks.new_session(catalog, parsed.sessions, parsed.lang, time.time())
+    desk = desks.new_session(catalog, parsed.sessions, parsed.lang)
     try:
         desk.begin(root)
         desks.collect(desk, root, pairs)

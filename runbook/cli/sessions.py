@@ -7,7 +7,7 @@ import datetime as dt
 import os
 import sys
 
-from runbook.cli import export, options
+from runbook.cli import desks, export, options
 from runbook.cli.terminal import interactive
 from runbook.errors import UsageError
 from runbook.exits import ExitCode
@@ -74,16 +74,14 @@ def _resume(parsed: argparse.Namespace) -> int:
     folder = find(sessions_dir(parsed.sessions), parsed.session)
     catalog = options.catalog(parsed)
     journal = Journal.open(folder, take_over=parsed.take_over)
-    desk = Desk(catalog, journal, journal.records, session_id=journal.id, language=parsed.lang)
+    desk = Desk(catalog, journal, journal.records, session_id=journal.id, folder=str(folder), language=parsed.lang)
     try:
         for words in desk.warnings:
             options.warn(words, parsed.lang)
         desk.begin(desk.state.root)
         flow = desk.state.current
         if interactive() and not parsed.plain:
-            from runbook.tui.app import run_app
-
-            return int(run_app(desk, flow or None))
+            return desks.show(parsed, desk, flow or None)
         if flow not in catalog.flows:
             raise UsageError(
                 f"session {os.path.basename(folder)} stands in no flow", "start one: slime-runbook run FLOW RUN"

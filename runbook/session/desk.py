@@ -72,12 +72,14 @@ class Desk:
         records: Iterable[ev.Record] = (),
         *,
         session_id: str = "",
+        folder: str = "",
         language: str = "en",
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Open over `log`; records: what it already holds."""
+        """Open over `log`; records: what it already holds; folder: where the session is kept, "" for one in memory."""
         self.catalog = catalog
         self.session_id = session_id
+        self.folder = folder
         self.language = language
         self.warnings: list[Text] = []
         self._log: Log = log or Memory()

@@ -102,10 +102,14 @@ def _cause(make: Speaker, rank: int, verdicted: Verdicted) -> tr.CauseLine:
 
 
 def _problems(make: Speaker, causes: Sequence[tr.CauseLine]) -> tuple[tr.Proof, ...]:
-    """Return what was found wrong, each once: proofs of the causes in rank order, then the rest."""
-    ranked = [proof for cause in causes if cause.standing == "confirmed" for proof in cause.proofs]
-    others = [proof_of(make, f) for verdict in _BAD for f in make.state.findings.values() if f.verdict is verdict]
-    return tuple(dict.fromkeys((*ranked, *others)))
+    """Return what was found wrong, each once: proofs of the causes in rank order and the way there, then the rest."""
+    bad = [finding for verdict in _BAD for finding in make.state.findings.values() if finding.verdict is verdict]
+    ranked: list[tr.Proof] = []
+    for cause in causes:
+        if cause.standing == Standing.CONFIRMED.value:
+            on_the_way = {probe for link in cause.chain if link.how == "evidence" for probe in link.by.split(", ")}
+            ranked += (*cause.proofs, *(proof_of(make, finding) for finding in bad if finding.probe in on_the_way))
+    return tuple(dict.fromkeys((*ranked, *(proof_of(make, finding) for finding in bad))))
 
 
 def _checks(make: Speaker) -> tuple[tr.Check, ...]:

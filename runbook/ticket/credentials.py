@@ -41,7 +41,7 @@ _HOOK = re.compile(
     r"(?:hooks\.slack\.com/services/|/webhook/send\?key=|open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/v2/hook/"
     r"|discord(?:app)?\.com/api/webhooks/|\.webhook\.office\.com/)([A-Za-z0-9/_@-]{8,})"
 )
-_LOGIN_URL = re.compile(r"://([^\s/?#@:\"'<>]{0,64}:[^\s/?#\"'<>]{1,256})@")
+_LOGIN_URL = re.compile(r"://([^\s/?#@:\"'<>]{0,64}:(?!\d{1,5}/)[^\s?#\"'<>]{1,256})@")
 _LOGIN_LINE = re.compile(r"\blogin \S{1,64} password (\S{1,256})")
 _PEM = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d")
 _PEM_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -135,7 +135,7 @@ def _by_name(text: str) -> Iterator[Span]:
 def _is_flag(text: str, start: int) -> bool:
     """Return whether the name with the key word is a flag: only then may a mere blank stand before the value."""
     head = text[max(0, start - 48) : start]
-    return re.search(r"(?:^|[\s\"'=(])--?[A-Za-z0-9_-]*$", head) is not None
+    return re.search(r"--[A-Za-z0-9_-]*$", head) is not None
 
 
 def _span(text: str, start: int, end: int) -> Span:

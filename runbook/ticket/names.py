@@ -22,7 +22,10 @@ from runbook.ticket.wordlists import (
     SUFFIXES,
 )
 
-PSEUDONYM = re.compile(r"(?<![A-Za-z0-9])(?:user|host|ip|mail|secret|hidden)-[0-9]{1,6}(?![A-Za-z0-9])")
+PSEUDONYM = re.compile(
+    r"(?:(?<![A-Za-z0-9])|(?<=%2[Ff]))(?!ip-\d{1,3}-\d{1,3}-\d{1,3}-\d{1,3}(?![A-Za-z0-9_-]))"
+    r"(?:user|host|ip|mail|secret|hidden)-[0-9]{1,6}(?![A-Za-z0-9])"
+)
 """What the redaction itself writes; it is never redacted again."""
 
 _USER_NAME = r"[A-Za-z_][A-Za-z0-9_.-]{0,63}"
@@ -68,7 +71,7 @@ _VERSION_BEFORE = re.compile(
 )
 _MAIL_LOCAL = re.compile(r"[A-Za-z0-9._%+-]{1,64}$")
 _MAIL_DOMAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,253}")
-_LOGIN_AT = re.compile(r"[a-z_][a-z0-9_.-]{0,31}$")
+_LOGIN_AT = re.compile(r"(?<![A-Za-z0-9_.-])[a-z_][a-z0-9_.-]{0,31}$")
 _NO_HOST = re.compile(
     r"(?i)^(?:(?:rank|cuda|cpu|tp|pp|dp|ep|cp|etp|vpp|stage|layer|expert|step|iter|hip|xpu|port|pid|localhost)"
     r"[-_.:]?\d{0,4}|v?\d[\d.,_-]*[a-z]{0,4}\d*|0x[0-9a-f]+|[0-9a-f]{7,64}|n/?a|none|null|true|false|auto|all|any|unknown"
@@ -109,15 +112,30 @@ def mails(text: str) -> Iterator[Span]:
 
 def _at(text: str, start: int, at: int, end: int) -> Iterator[Span]:
     local, domain = text[start:at], text[at + 1 : end]
-    last = domain.rpartition(".")[2].lower()
-    if "." in domain and (last in SUFFIXES or last in LOOSE_SUFFIXES):
+    size = _domain_size(domain)
+    if size:
         if local != "git":
-            yield Span(start, end, MAIL, everywhere=True)
+            yield Span(start, at + 1 + size, MAIL, everywhere=True)
         return
     login = _LOGIN_AT.search(text, max(0, at - 32), at)
-    if login is not None and domain[0].isalpha() and "." not in domain and is_odd(domain) and is_host(domain):
+    odd = domain[0].isalpha() and "." not in domain and is_odd(domain) and not PSEUDONYM.fullmatch(domain)
+    if login is not None and odd and is_host(domain):
         yield from _user(text, login.start(), at)
         yield Span(at + 1, end, HOST, everywhere=True)
+
+
+def _domain_size(text: str) -> int:
+    """Return how many characters at the start of `text` are a domain name, 0 when none are.
+
+    A name ends with a known last label, after which anything but a letter, a digit or "_" may follow.
+    """
+    size = found = 0
+    for number, label in enumerate(text.split(".")):
+        head = label.partition("-")[0]
+        if number and (head.lower() in SUFFIXES or head.lower() in LOOSE_SUFFIXES):
+            found = size + len(head)
+        size += len(label) + 1
+    return found
 
 
 def addresses(text: str) -> Iterator[Span]:
@@ -136,7 +154,7 @@ def is_address(quad: str) -> bool:
         address = ipaddress.IPv4Address(quad)
     except ValueError:
         return False
-    return not (address.is_loopback or address.is_multicast or quad.startswith(("0.", "255.")) or quad.endswith(".0.0"))
+    return not (address.is_loopback or address.is_multicast or quad.startswith(("0.", "255.")))
 
 
 def _names_one_machine(text: str) -> bool:

@@ -101,7 +101,7 @@ class Key:
 class Redacted:
     """Texts without what was hidden.
 
-    counts: (kind, index of the text) to how many places. used: kind to its pseudonyms.
+    counts: (kind, index of the text) to how many were hidden in it. used: kind to its pseudonyms.
     """
 
     texts: tuple[str, ...]
@@ -123,7 +123,7 @@ def redact_transcript(transcript: Transcript, identity: Identity, key: Key | Non
     new = iter(result.texts)
     for name in _PARTS:
         plain[name] = _replaced(plain[name], new)
-    plain["redaction"] = _report(result, fields, transcript.language)
+    plain["redaction"] = _report(result, texts, fields, transcript.language)
     return msgspec.convert(plain, Transcript), result.key
 
 
@@ -195,18 +195,28 @@ def _found(text: str) -> Iterator[Span]:
     ours = [match.span() for match in names.PSEUDONYM.finditer(text)] if "-" in text else []
     for finder in FINDERS:
         for span in finder(text):
-            if not _within(span, ours):
-                yield span
+            outside = _outside(text, span, ours)
+            if outside is not None:
+                yield outside
 
 
-def _within(span: Span, ours: Sequence[tuple[int, int]]) -> bool:
-    """Return whether a span touches a pseudonym without containing more than it."""
+def _outside(text: str, span: Span, ours: Sequence[tuple[int, int]]) -> Span | None:
+    """Return the part of a span that is no pseudonym; one that holds a pseudonym and other words stays whole."""
+    held = False
     for start, end in ours:
-        if start >= span.end:
-            return False
-        if span.start < end and not (span.start <= start and end <= span.end and span.end - span.start > end - start):
-            return True
-    return False
+        if span.start < end and start < span.end:
+            if start <= span.start and span.end <= end:
+                return None
+            if span.start < start and span.end < end:
+                span = span._replace(end=start, everywhere=False)
+            elif start < span.start:
+                span = span._replace(start=end, everywhere=False)
+            else:
+                held = True
+    if span.start >= span.end:
+        return None
+    rest = names.PSEUDONYM.sub("", text[span.start : span.end]) if held else "x"
+    return span if any(character.isalnum() for character in rest) else None
 
 
 def _learn(text: str, spans: Iterable[Span], key: Key) -> None:
@@ -227,8 +237,8 @@ def _words(text: str, key: Key) -> Iterator[Span]:
         if ours is None:
             ours = [match.span() for match in names.PSEUDONYM.finditer(text)]
         for match in word_pattern(word, kind).finditer(text):
-            span = Span(match.start(), match.end(), kind)
-            if not _within(span, ours):
+            span = _outside(text, Span(match.start(), match.end(), kind), ours)
+            if span is not None:
                 yield span
 
 
@@ -259,14 +269,24 @@ def _merge(spans: Iterable[Span]) -> list[Span]:
 
 
 def _hide(text: str, merged: Iterable[Span], key: Key, used: dict[str, set[str]]) -> str:
-    pieces: list[str] = []
+    """Return the text with pseudonyms in place of the spans; "_" keeps one apart from a letter that it would touch."""
+    hidden = ""
     position = 0
+    pieces: list[str] = []
     for span in merged:
         pseudonym = key.of(span.kind, text[span.start : span.end])
         used.setdefault(span.kind, set()).add(pseudonym)
-        pieces += (text[position : span.start], pseudonym)
-        position = span.end
+        between = text[position : span.start]
+        before = (between or hidden)[-1:]
+        pieces += (between, "_" if _touches(before) and not between.endswith(("%2F", "%2f")) else "", pseudonym)
+        if _touches(text[span.end : span.end + 1]):
+            pieces.append("_")
+        position, hidden = span.end, pieces[-1]
     return "".join((*pieces, text[position:]))
+
+
+def _touches(character: str) -> bool:
+    return character.isascii() and character.isalnum()
 
 
 def _strings(plain: Any) -> Iterator[str]:
@@ -292,16 +312,17 @@ def _replaced(plain: Any, new: Iterator[str]) -> Any:
     return plain
 
 
-def _report(result: Redacted, fields: Sequence[str], language: str) -> list[dict[str, Any]]:
+def _report(result: Redacted, texts: Sequence[str], fields: Sequence[str], language: str) -> list[dict[str, Any]]:
     lines = []
     for kind in KINDS:
-        places = [(fields[index], count) for (of, index), count in result.counts.items() if of == kind]
-        if places:
-            parts = dict.fromkeys(say(_PARTS[name], language) for name in _PARTS if any(f == name for f, _ in places))
+        indices = [index for of, index in result.counts if of == kind]
+        if indices:
+            inside = {fields[index] for index in indices}
+            parts = dict.fromkeys(say(part, language) for name, part in _PARTS.items() if name in inside)
             hidden = Hidden(
                 say(f"hidden.{kind}", language),
                 len(result.used[kind]),
-                sum(count for _, count in places),
+                len({texts[index] for index in indices}),
                 tuple(parts),
             )
             lines.append(msgspec.to_builtins(hidden))

@@ -144,12 +144,17 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Next(msgspec.Struct, frozen=True):
-    """The one next action. title: what it is about; words: what to do; verify: probes that show whether it helped."""
+    """The one next action.
+
+    title: what it is about. words: what to do. verify: probes that show whether it helped. settles: it answers a
+    question rather than fixing a cause.
+    """
 
     title: str
     words: str = ""
     actions: tuple[Do, ...] = ()
     verify: tuple[str, ...] = ()
+    settles: bool = False
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -198,7 +203,7 @@ class Remark(msgspec.Struct, frozen=True):
 class Hidden(msgspec.Struct, frozen=True):
     """A line of the redaction report.
 
-    values: how many different ones. count: in how many places. where: parts of the ticket.
+    values: how many different ones. count: in how many different lines of text. where: parts of the ticket.
     """
 
     kind: str

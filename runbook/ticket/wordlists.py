@@ -12,6 +12,7 @@ NO_USERS = frozenset({"root", "Shared", "Public", "default", "nobody"})
 
 GENERIC = _set(
     """
+    someone nobody anybody
     ubuntu user users admin administrator debian centos rocky ec2-user opc guest test tester tests demo dev
     devel developer runner ray slurm jenkins gitlab github docker app apps service worker workers node nodes
     host hosts home homes data dataset datasets model models checkpoint checkpoints ckpt ckpts weights output

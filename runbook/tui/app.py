@@ -30,7 +30,7 @@ from runbook.triage import Report
 from runbook.tui import theme
 from runbook.tui.actions import bindings, of_scopes
 from runbook.tui.asking import Asking, Hands
-from runbook.tui.deeds import Deeds, session_folder, why
+from runbook.tui.deeds import Deeds, why
 from runbook.tui.inbox import Inbox
 from runbook.tui.page import Page
 from runbook.tui.signs import ASCII, choose
@@ -58,7 +58,7 @@ class RunbookApp(App[str]):
     def __init__(self, desk: Desk, start: str | None = None, *, ascii_only: bool = False) -> None:
         """Show `desk`; start: id of the flow to begin in."""
         plain = bool(os.environ.get("NO_COLOR"))
-        forkserver.ensure_running()  # while stderr is the terminal's: from Textual's capture of it the server cannot start
+        forkserver.ensure_running()  # while stderr is the terminal's: it cannot start from Textual's capture of it
         super().__init__(ansi_color=True if plain else None)
         for colours in (theme.DARK, theme.LIGHT):
             self.register_theme(colours)
@@ -111,7 +111,7 @@ class RunbookApp(App[str]):
         threading.Thread(target=self._list_sessions, name="sessions", daemon=True).start()
 
     def _list_sessions(self) -> None:
-        folder = session_folder(self.desk)
+        folder = self.desk.folder
         if not folder:
             return
         with contextlib.suppress(RunbookError):
@@ -322,6 +322,12 @@ class RunbookApp(App[str]):
         """Write the ticket."""
         self.wishes.export()
 
+    def _fatal_error(self) -> None:
+        """Say a fault of this program in one traceback without the session's data; what was done is in the journal."""
+        from rich.traceback import Traceback
+
+        self.panic(Traceback(show_locals=False, width=None, max_frames=12))
+
     async def action_quit(self) -> None:
         """Leave; everything is saved already."""
         self.exit()
@@ -344,8 +350,16 @@ def run_app(desk: Desk, start: str | None = None, *, ascii_only: bool = False) -
             app.hands.finish(5.0)
             if not chosen:
                 break
-            journal = Journal.open(os.path.join(os.path.dirname(session_folder(current)), chosen))
-            current = Desk(desk.catalog, journal, journal.records, session_id=journal.id, language=current.language)
+            folder = os.path.join(os.path.dirname(current.folder), chosen)
+            journal = Journal.open(folder)
+            current = Desk(
+                desk.catalog,
+                journal,
+                journal.records,
+                session_id=journal.id,
+                folder=folder,
+                language=current.language,
+            )
             opened.append(current)
             current.begin(current.state.root)
             start = current.state.current or None

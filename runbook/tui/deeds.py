@@ -23,8 +23,6 @@ from runbook.tui.asking import Asking, Hands
 from runbook.walk import By, How, answer, position
 from runbook.walk import Step as WalkStep
 
-FORMATS = ("markdown", "jira", "text", "html", "json", "bundle")
-
 
 class Deeds:
     """The deeds over one desk."""
@@ -108,7 +106,7 @@ class Deeds:
 
     def keep_command(self, command: str, name: str, then: Callable[[str], None]) -> None:
         """Write a command into a named file of the session; `then` gets its path, "" when it could not be written."""
-        folder = session_folder(self.desk)
+        folder = self.desk.folder
 
         def write() -> str:
             place = os.path.join(folder, "commands") if folder else tempfile.mkdtemp(prefix="runbook-")
@@ -129,7 +127,8 @@ class Deeds:
             try:
                 from runbook.ticket.export import write_ticket
 
-                path = write_ticket(self.desk, format, None, session_folder(self.desk))
+                folder = self.desk.folder or tempfile.mkdtemp(prefix="runbook-")
+                path = write_ticket(self.desk, format, None, folder)
                 words, worked = sanitise(str(path)), True
             except (RunbookError, OSError, ImportError) as error:
                 words, worked = why(error), False
@@ -141,11 +140,6 @@ class Deeds:
         if worked:
             self.append(ev.Exported(format, words))
         done(words, worked)
-
-
-def session_folder(desk: Desk) -> str:
-    """Return the folder of the desk's session, "" when it is kept in memory only."""
-    return str(getattr(desk, "folder", "") or "")
 
 
 def why(error: BaseException) -> str:

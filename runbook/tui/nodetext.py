@@ -59,7 +59,7 @@ def _section(view: View, key: str, *parts: Content) -> Content:
 
 
 def _breadcrumb(view: View, flow: Flow, node_id: str, width: int) -> Content:
-    """Return the way here in at most two lines: the oldest answers give way first."""
+    """Return the way here in at most three lines: the oldest answers give way first."""
     ink, sep = view.ink, Content.styled(f" {view.signs.arrow} ", view.ink.dim)
     first = Content.styled(view.say(flow.title), ink.dim)
     last = Content.styled(sanitise(node_id), ink.strong)
@@ -70,7 +70,7 @@ def _breadcrumb(view: View, flow: Flow, node_id: str, width: int) -> Content:
         by = "" if step.by is By.PROBE else f" ({view.word('by_person')})"
         steps.append(Content.assemble((f"{sanitise(step.node)}: ", ink.dim), sanitise(step.answer), (by, ink.dim)))
     drawn = paint.wrapped(sep.join([first, *steps, last]), width)
-    while len(drawn.split("\n")) > 2 and steps:
+    while len(drawn.split("\n")) > 3 and steps:
         del steps[0]
         drawn = paint.wrapped(sep.join([first, Content.styled(view.signs.ellipsis, ink.dim), *steps, last]), width)
     return drawn

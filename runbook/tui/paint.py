@@ -18,6 +18,8 @@ from runbook.tui.view import STILL_AFTER, Running, View
 
 CELL_LIMIT = 40
 """Cells of a table column."""
+LABELS = 16
+"""Columns of a grid that are named one by one."""
 ROW_LIMIT = 24
 """Rows of a table drawn in a pane; the ticket has them all."""
 
@@ -130,9 +132,7 @@ def grid_block(view: View, grid: Grid, width: int) -> Content:
     if len(labels) > LABELS:
         labels = [f"{labels[0]} {view.signs.ellipsis} {labels[-1]}"]
     for i, label in enumerate(labels):
-        head = Content.assemble(
-            " " * (column + 2), (f"{view.signs.spine} " * i, ink.dim), (sanitise(label, CELL_LIMIT), ink.dim)
-        )
+        head = Content.assemble(" " * (column + 2), (f"{view.signs.spine} " * i + label, ink.dim))
         parts.append(head.truncate(width, ellipsis=True))
     for name, cells in zip(names, grid.cells, strict=False):
         left = Content(name).truncate(column, ellipsis=True)

@@ -13,7 +13,6 @@ from textual.message import Message
 
 from runbook.flow.model import Flow
 from runbook.text import sanitise
-from runbook.tui.deeds import FORMATS
 
 if TYPE_CHECKING:
     from runbook.tui.app import RunbookApp
@@ -147,10 +146,12 @@ class Wishes:
 
     def export(self) -> None:
         """Write the ticket."""
+        from runbook.ticket.export import formats
         from runbook.tui.dialogs import Export
 
         app = self.app
-        app.push_screen(Export(app.view(), FORMATS, lambda name, done: app.deeds.export(name, app.inbox.put, done)))
+        names = sorted(formats(), key=lambda name: name != "markdown")
+        app.push_screen(Export(app.view(), names, lambda name, done: app.deeds.export(name, app.inbox.put, done)))
 
     def _ask(self, title: str, hint: str, then: Callable[[str], None]) -> None:
         from runbook.tui.dialogs import Ask

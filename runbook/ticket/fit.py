@@ -1,0 +1,68 @@
+"""Makes a ticket fit the size that its receiver accepts: the least telling rows go first, and it says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Block:
+    """Lines that belong together.
+
+    rows: what may be left out from the end, each as one or more lines. order: 0 is never shortened; of the others the
+    highest goes first. floor: rows that stay; head and tail go with the last row. name: for the note on what was left
+    out. left_out: how many rows were.
+    """
+
+    head: tuple[str, ...]
+    rows: tuple[str, ...] = ()
+    tail: tuple[str, ...] = ()
+    name: str = ""
+    order: int = 0
+    floor: int = 0
+    left_out: int = 0
+
+    def lines(self, more: Callable[[int], str]) -> tuple[str, ...]:
+        """Return the block's lines, with `more` where rows were left out."""
+        note = ("", more(self.left_out)) if self.left_out else ()
+        return (*self.head, *self.rows, *note, *self.tail)
+
+    @property
+    def size(self) -> int:
+        """Return how many characters the block takes, with its newlines and room for the note."""
+        return sum(_length(line) + 1 for line in (*self.head, *self.rows, *self.tail)) + (120 if self.left_out else 0)
+
+
+def _length(text: str) -> int:
+    """Return the length as a JavaScript front counts it: characters beyond the basic plane count twice."""
+    return len(text) + sum(character > "\uffff" for character in text)
+
+
+def fit(blocks: Sequence[Block], limit: int) -> list[Block]:
+    """Return the blocks with as few rows left out as make them fit into `limit` characters.
+
+    What is never shortened must fit by itself: its texts are clipped where they are made.
+    """
+    result = list(blocks)
+    over = sum(block.size for block in result) - limit
+    for order in sorted({block.order for block in result if block.order}, reverse=True):
+        for index in reversed(range(len(result))):
+            block = result[index]
+            if over > 0 and block.order == order and len(block.rows) > block.floor:
+                result[index] = _shortened(block, over)
+                over -= block.size - result[index].size
+    return result
+
+
+def _shortened(block: Block, over: int) -> Block:
+    """Return the block with rows left out from the end until `over` characters are saved or the floor is reached."""
+    keep = len(block.rows)
+    saved = -120
+    while keep > block.floor and saved < over:
+        keep -= 1
+        saved += _length(block.rows[keep]) + 1
+    left_out = block.left_out + len(block.rows) - keep
+    if keep == 0:
+        return replace(block, head=(), rows=(), tail=(), left_out=left_out)
+    return replace(block, rows=block.rows[:keep], left_out=left_out)

@@ -1,0 +1,105 @@
+"""A Markdown page being laid out: headings, tables and quotes in the transcript's language, as blocks to shorten."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+
+from runbook.ticket.fit import Block
+from runbook.ticket.gfm import cell, code, fence, link, plain, table_head
+from runbook.ticket.transcript import Do, Place, Transcript
+from runbook.ticket.words import say
+
+LONG = 8
+"""Rows from which on a table is folded away."""
+
+
+class Page:
+    """A transcript and the pieces of Markdown that its sections are made of."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.of = transcript
+
+    def say(self, key: str, **values: object) -> str:
+        """Return the ticket's own words; they need no escaping, the values in them do."""
+        return say(key, self.of.language, **values)
+
+    def path(self, place: Place) -> str:
+        """Return path and line of a place; the path is relative to the run, which stands at the top."""
+        root = self.of.root.rstrip("/")
+        if root and place.path.startswith(f"{root}/"):
+            return place.where[len(root) + 1 :]
+        return place.where.rpartition("/")[2] if root and place.path == root else place.where
+
+    def where(self, place: Place | None) -> str:
+        """Return a place for a table cell."""
+        return code(self.path(place), in_table=True) if place is not None else "–"
+
+    def quote(self, places: Sequence[Place]) -> list[str]:
+        """Return places as grep prints them: path, line and the very text."""
+        shown = []
+        for place in places:
+            times = f"  [{self.say('times', count=place.count)}]" if place.count > 1 else ""
+            excerpt = f": {place.excerpt}" if place.excerpt else ""
+            shown.append(f"{self.path(place)}{times}{excerpt}")
+        return fence("\n".join(shown))
+
+    def heading(self, key: str) -> Block:
+        """Return the heading of a section."""
+        return Block(("", f"## {self.say(key)}", ""))
+
+    def columns(self, *keys: str) -> tuple[str, str]:
+        """Return the head of a table."""
+        return table_head([self.say(f"col.{key}") for key in keys])
+
+    def table(
+        self,
+        name: str,
+        columns: tuple[str, str],
+        rows: Iterable[str],
+        order: int,
+        floor: int = 0,
+        *,
+        fold: bool = False,
+    ) -> list[Block]:
+        """Return a table as a block, folded away when it is long or `fold` says so; nothing when it has no rows.
+
+        name: what it is called, unescaped. order, floor: see Block.
+        """
+        listed = tuple(rows)
+        if not listed:
+            return []
+        if len(listed) <= LONG and not fold:
+            return [Block(columns, listed, ("",), name, order, floor)]
+        return [self.folded(name, listed, order, floor, columns)]
+
+    def folded(self, name: str, rows: tuple[str, ...], order: int, floor: int = 0, head: tuple[str, ...] = ()) -> Block:
+        """Return rows that are folded away under their name."""
+        opening = (f"<details><summary>{cell(name)} ({len(rows)})</summary>", "", *head)
+        return Block(opening, rows, ("", "</details>", ""), name, order, floor)
+
+
+def action_lines(do: Do) -> list[str]:
+    """Return a thing to do: its words, then its command or change as a code block, or its link."""
+    lines = [plain(do.say, 1000), ""] if do.say else []
+    if do.command:
+        lines += fence(do.command, "bash")
+    if do.change:
+        lines += fence("\n".join(do.change), "diff")
+    if do.link:
+        lines.append(link(do.link))
+    return [*lines, ""]
+
+
+def when(seconds: float) -> str:
+    """Return a time in UTC, "–" when it is unknown."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds)) if seconds > 0 else "–"
+
+
+def one_blank(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines without one blank after another; a code block is one string, whose blank lines stay."""
+    blank = True
+    for line in lines:
+        if line or not blank:
+            yield line
+        blank = not line or line.endswith("\n")

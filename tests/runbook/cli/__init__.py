@@ -1,0 +1,1 @@
+"""Mirrors runbook/cli."""

@@ -1,0 +1,358 @@
+"""Tests of the commands that do not ask: triage, evidence, flows, probes, where, and the command line itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from runbook import __version__
+from runbook.answer_json import answer_schema
+from runbook.exits import ExitCode
+from runbook.flow.graph import tree_lines
+from runbook.flow.schema import flow_schema, vocabulary_schema
+from tests.runbook import small
+from tests.runbook.cli.world import World
+from tests.runbook.test_runner import wait_for, wait_until_dead
+
+UNCLEAR = b"start\nnothing is said\n"
+
+
+def lines(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """Return the words of stdout, line by line."""
+    return [line.strip() for line in done.stdout.splitlines()]
+
+
+def answer(world: World, *words: object) -> Any:
+    """Return the JSON of a triage, which satisfies its schema."""
+    found = json.loads(world("triage", *words, "--json").stdout)
+    jsonschema.validate(found, answer_schema())
+    return found
+
+
+def test_version_and_help(world: World) -> None:
+    """`--version` prints one line; `--help` names every command and exit code; both succeed and need nothing else."""
+    assert (world("--version").stdout, world("-V").returncode) == (f"slime-runbook {__version__}\n", 0)
+    told = world("--help")
+    assert (told.returncode, told.stderr) == (0, "")
+    for word in ("triage", "run", "evidence", "flows", "probes", "sessions", "export", "demo", "where"):
+        assert f"  {word} " in told.stdout
+    for code in ExitCode:
+        assert f" {code.value}  " in told.stdout
+    assert "--dump PATH" in world("triage", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("triag",), "neither a command nor a file"),
+        (("triage", "/no/such/run"), "/no/such/run: no such file or folder"),
+        (("triage", "--log", "/no/such/log"), "--log /no/such/log"),
+        (("triage", ".", "--nonsense"), "--nonsense"),
+        (("triage", ".", "--lang", "fr"), "fr"),
+        (("triage", ".", "--flows", "/no/such/flows"), "/no/such/flows"),
+        (("run", "nonsense", "."), "unknown flow 'nonsense'"),
+        (("run",), "FLOW"),
+        (("probes", "run", "nonsense", "."), "unknown probe 'nonsense'"),
+        (("flows", "show", "nonsense"), "unknown flow 'nonsense'"),
+        (("flows",), "action"),
+        (("ui", "."), "terminal"),
+        ((".",), "terminal"),
+        ((), "terminal"),
+        (("evidence", "/no/such/run"), "/no/such/run"),
+        ((b"\xff", ), "neither a command nor a file"),
+        (("triage", os.fsdecode(b"/no/\xff")), "not UTF-8"),
+        (("run", "small", os.fsdecode(b"/no/\xff")), "not UTF-8"),
+        (("triage", "a\x1b[2Jb"), "ab: no such file"),
+        (("triage", "nul\u2028"), "no such file"),
+    ],
+    ids=lambda value: ascii(value)[:40],
+)  # fmt: skip
+def test_wrong_usage_is_told(world: World, words: tuple[str | bytes, ...], told: str) -> None:
+    """What cannot be done exits with 2 and says so on stderr, without a traceback; stdout stays empty."""
+    done = world(*(os.fsdecode(word) for word in words))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "\x1b" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "standing"),
+    [(small.GARBLED, 1, "confirmed"), (small.FINE, 0, "ruled_out"), (UNCLEAR, 3, "possible")],
+    ids=["confirmed", "clear", "unclear"],
+)  # fmt: skip
+def test_triage_answers_with_its_exit_code(world: World, content: bytes, code: int, standing: str) -> None:
+    """Triage exits with 1 for a confirmed cause, 0 when all is clear, 3 when it cannot tell; the JSON says the same."""
+    run = world.log(content)
+    done = world("triage", run, "--json")
+    assert (done.returncode, done.stderr) == (code, "")
+    found = json.loads(done.stdout)
+    jsonschema.validate(found, answer_schema())
+    stands = {c["cause"]: c["standing"] for c in found["causes"]} | {
+        c["cause"]: "ruled_out" for c in found["ruled_out"]
+    }
+    assert stands["not-loaded"] == standing
+    assert [item["path"] for item in found["evidence"]] == [str(run / "job.log")]
+    assert world("triage", run).returncode == code
+
+
+def test_triage_cites_the_very_line(world: World) -> None:
+    """The proof of the confirmed cause is the line in the log, by number and byte."""
+    run = world.log(small.GARBLED)
+    first = answer(world, run)["causes"][0]
+    assert (first["cause"], first["standing"], first["rank"]) == ("not-loaded", "confirmed", 1)
+    assert first["citations"] == [
+        {"path": str(run / "job.log"), "line": 3, "offset": 20, "excerpt": "load: not loaded", "count": 1}
+    ]
+    shown = lines(world("triage", run))
+    assert f"{run / 'job.log'}:3" in shown
+    assert "load: not loaded" in shown
+    assert "fix: Give the right folder" in shown
+
+
+def test_triage_leaves_nothing_behind(world: World) -> None:
+    """Neither the run nor the state folder is written to."""
+    run = world.log(small.GARBLED)
+    before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
+    world("triage", run)
+    assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before
+    assert not (world.folder / "state").exists()
+
+
+def test_run_is_this_folder_by_default(world: World) -> None:
+    """Without RUN and without evidence by slot, this folder is looked at; with a slot only that."""
+    (world.folder / "job.log").write_bytes(small.GARBLED)
+    assert [item["slot"] for item in answer(world)["evidence"]] == ["log"]
+    other = world.log(small.FINE)
+    given = answer(world, "--log", other / "job.log")
+    assert [item["path"] for item in given["evidence"]] == [str(other / "job.log")]
+
+
+def test_slots_can_be_given_repeatedly_and_by_address(world: World) -> None:
+    """A slot takes several paths, relative ones too; an address is taken as it stands."""
+    run = world.log(small.FINE)
+    (run / "more.log").write_bytes(b"start\n")
+    relative = os.path.relpath(run / "more.log", world.folder)
+    told = answer(world, "--log", run / "job.log", "--log", relative, "--head", "http://head:8265")
+    assert [(item["slot"], item["path"]) for item in told["evidence"]] == [
+        ("log", str(run / "job.log")),
+        ("log", str(run / "more.log")),
+        ("head", "http://head:8265"),
+    ]
+
+
+def test_the_language_is_chosen_by_option_or_locale(world: World) -> None:
+    """`--lang zh` and a Chinese locale give Chinese words; ids and commands stay."""
+    run = world.log(small.GARBLED)
+    by_option = world("triage", run, "--lang", "zh").stdout
+    assert "没有加载 ckpt" in by_option
+    assert "not-loaded" in by_option
+    assert by_option == world("triage", run, LANG="zh_CN.UTF-8").stdout
+    assert "The checkpoint was not loaded" in world("triage", run, "--lang", "en", LANG="zh_CN.UTF-8").stdout
+
+
+def test_pipes_get_plain_text(world: World) -> None:
+    """To a pipe no escape sequence is written, and no line is broken, however long; FORCE_COLOR is respected."""
+    deep = world.folder / ("d" * 200)
+    deep.mkdir()
+    (deep / "job.log").write_bytes(small.GARBLED)
+    done = world("triage", deep)
+    assert "\x1b" not in done.stdout
+    assert f"{deep / 'job.log'}:3" in lines(done)
+    assert "\x1b[" in world("triage", deep, FORCE_COLOR="1").stdout
+
+
+@pytest.mark.parametrize("words", [("triage",), ("evidence",), ("flows", "graph", "small"), ("flows", "show", "small")])
+def test_ascii_means_ascii(world: World, words: tuple[str, ...]) -> None:
+    """With --ascii, and on a dumb terminal, the signs and rules are ASCII."""
+    run = [world.log(small.GARBLED)] if words[0] in ("triage", "evidence") else []
+    assert world(*words, *run, "--ascii").stdout.isascii()
+    assert world(*words, *run, TERM="dumb").stdout.isascii()
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_terminals_that_cannot_show_a_character_still_get_the_rest(world: World, encoding: str) -> None:
+    """Where stdout cannot encode Chinese, glyphs or what a log says, nothing fails and the rest is readable."""
+    run = world.log(small.GARBLED)
+    for words in (("triage", run, "--lang", "zh"), ("triage", run), ("triage", run, "--json"), ("flows", "list")):
+        done = world(*words, PYTHONIOENCODING=encoding)
+        assert "Traceback" not in done.stderr
+        assert "small" in done.stdout
+    assert "/没有" not in world("triage", "/没有", PYTHONIOENCODING=encoding).stderr
+
+
+def test_hostile_logs_and_names_do_not_reach_the_terminal(world: World) -> None:
+    """Escape sequences in a log line and in a file name are not in the output; the JSON names the true path."""
+    name = "job\x1b[2J\n[rank7].log"
+    run = world.log(small.FINE, name)
+    for words in (("triage", run), ("evidence", run), ("run", "small", run, "--yes-to-probes")):
+        done = world(*words)
+        assert done.returncode == 0
+        assert "\x1b" not in done.stdout + done.stderr
+        assert "[rank7].log" in done.stdout or words[0] == "triage"
+    assert answer(world, run)["evidence"][0]["path"] == str(run / name)
+
+
+def test_a_name_that_is_no_text_is_told_on_stderr(world: World) -> None:
+    """A log whose name is not UTF-8 is named as not read, and the triage of the rest goes on."""
+    run = world.log(small.GARBLED)
+    Path(os.fsdecode(os.fsencode(run) + b"/\xff.log")).write_bytes(small.FINE)
+    done = world("triage", run, "--json")
+    assert done.returncode == 1
+    assert "not UTF-8" in done.stderr
+
+
+def test_the_reader_of_a_pipe_may_leave(world: World) -> None:
+    """When what reads stdout ends early, the command ends without a word."""
+    command = subprocess.Popen(
+        world.command("flows", "schema"),
+        env=world.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=world.folder,
+    )
+    assert command.stdout is not None
+    command.stdout.close()
+    _, told = command.communicate(timeout=60)
+    assert told == b""
+
+
+@pytest.mark.parametrize("words", [("probes", "run", "small.slow"), ("probes", "run", "small.slow", "--json")])
+def test_interrupting_ends_at_once(world: World, words: tuple[str, ...]) -> None:
+    """Ctrl-C gives exit code 130, one word on stderr, nothing on stdout, and the probe's process is gone."""
+    run = world.log(small.FINE)
+    command = subprocess.Popen(
+        world.command(*words, "--log", run / "job.log"),
+        env=world.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    pid = int(wait_for(run / "pid"))
+    os.killpg(command.pid, signal.SIGINT)
+    out, told = command.communicate(timeout=60)
+    assert (command.returncode, out, told) == (130, b"", b"interrupted\n")
+    wait_until_dead(pid)
+
+
+def test_evidence_says_what_was_taken_and_why(world: World) -> None:
+    """Every item is shown with its reason, empty slots are named; the JSON has the same; nothing found exits with 3."""
+    run = world.log(small.FINE)
+    shown = lines(world("evidence", run))
+    assert shown[:3] == ["log", str(run / "job.log"), "begins with start"]
+    assert shown[-1] == "empty slots: dump, head"
+    item = json.loads(world("evidence", run, "--json").stdout)[0]
+    assert (item["slot"], item["path"], item["origin"]) == ("log", str(run / "job.log"), "found")
+    nothing = world("evidence", world.log(b"no evidence"))
+    assert nothing.returncode == 3
+    assert "evidence of a known kind" in nothing.stderr
+
+
+def test_flows_are_listed_and_shown(world: World) -> None:
+    """The list names each flow with title and symptom; `show` has every node, branch and leaf."""
+    listed = world("flows", "list").stdout
+    assert "A small flow" in listed
+    assert "The text is odd" in listed
+    shown = world("flows", "show", "small").stdout
+    for node in small.catalog().flows["small"].nodes:
+        assert f"small / {node}" in shown
+    assert "yes (coherent) -> all-well" in shown
+    assert "asked of: small.load" in shown
+    assert "+ --no-offload" in shown
+
+
+def test_flows_are_drawn(world: World) -> None:
+    """The tree is the one of the engine, in either character set; Mermaid begins with its direction."""
+    flow = small.catalog().flows["small"]
+    assert world("flows", "graph", "small").stdout.splitlines() == tree_lines(flow)
+    assert world("flows", "graph", "small", "--ascii").stdout.splitlines() == tree_lines(flow, ascii_only=True)
+    assert world("flows", "graph", "small", "--format", "mermaid").stdout.startswith("flowchart TD\n")
+
+
+def test_schemas_are_printed(world: World) -> None:
+    """Editors get the schema of flows and of the vocabulary."""
+    assert json.loads(world("flows", "schema").stdout) == json.loads(json.dumps(flow_schema()))
+    assert json.loads(world("flows", "schema", "--of", "causes").stdout) == json.loads(json.dumps(vocabulary_schema()))
+
+
+def test_lint_tells_faults_with_their_place(world: World) -> None:
+    """A sound world lints clean; a fault is one line on stdout with file, line and column, and exit code 1."""
+    clean = world("flows", "lint")
+    assert (clean.returncode, clean.stdout) == (0, "")
+    text = (small.FLOWS / "small.yaml").read_text()
+    wrong, broken = world.folder / "wrong.yaml", world.folder / "broken.yaml"
+    wrong.write_text(text.replace("cause: buffer", "cause: buffers"))
+    broken.write_text(text.replace("fix: {en: Keep it", "fixx: {en: Keep it"))
+    place = text[: text.index("cause: buffer")].count("\n") + 1
+    done = world("flows", "lint", wrong, broken)
+    assert done.returncode == 1
+    assert sorted(line.partition(": ")[0] for line in done.stdout.splitlines()) == [
+        f"{broken}:{place + 1}:5",
+        f"{wrong}:{place}:5",
+    ]
+    assert world("flows", "lint", world.folder / "gone.yaml").returncode == 1
+    (world.folder / "causes.yaml").write_text("causes: {buffers: {guide: '1', title: {en: B, zh: 乙}}}\n")
+    beside = world("flows", "lint", wrong)
+    assert (beside.returncode, beside.stdout) == (0, ""), "the vocabulary beside the file counts"
+
+
+def test_a_flow_folder_can_be_given(world: World) -> None:
+    """`--flows DIR` adds flows, which triage and lint then use."""
+    folder = world.folder / "mine"
+    folder.mkdir()
+    text = (small.FLOWS / "small.yaml").read_text()
+    (folder / "x.yaml").write_text(text.replace("flow: small", "flow: mine").replace("A small flow", "My flow"))
+    assert "My flow" in world("flows", "list", "--flows", folder).stdout
+    assert world("flows", "lint", "--flows", folder).returncode == 0
+    told = answer(world, world.log(UNCLEAR), "--flows", folder)
+    assert {open_["flow"] for open_ in told["unknown"]} == {"small", "mine"}
+
+
+def test_a_flow_may_ask_a_probe_that_is_not_there(world: World) -> None:
+    """When a probe's module is missing, walks and triage through its flow go on; the node is for the person."""
+    folder = world.folder / "mine"
+    folder.mkdir()
+    text = (
+        (small.FLOWS / "small.yaml").read_text().replace("small.text", "gone.text").replace("[small.load]", "[gone.x]")
+    )
+    (folder / "x.yaml").write_text(text)
+    run = world.log(small.GARBLED)
+    done = world("triage", run, "--flows", folder)
+    assert (done.returncode, done.stderr) == (3, "")
+    walked = world("run", "small", run, "--flows", folder, stdin="no\nnot-loaded\n")
+    assert walked.returncode == 1
+    assert "Traceback" not in walked.stderr
+
+
+def test_probes_are_listed_and_asked(world: World) -> None:
+    """The list has question, needs and answers; asking one shows its finding and exits by its verdict."""
+    assert lines(world("probes", "list"))[:2] == [
+        "small.load  Was it loaded?",
+        "needs log; answers loaded, not-loaded",
+    ]
+    run = world.log(small.GARBLED)
+    asked = world("probes", "run", "small.load", run, "--json")
+    assert asked.returncode == 1
+    assert json.loads(asked.stdout)["citations"][0]["line"] == 3
+    assert f"{run / 'job.log'}:3" in lines(world("probes", "run", "small.load", run))
+    assert world("probes", "run", "small.load", world.log(small.FINE)).returncode == 0
+    assert world("probes", "run", "small.load", world.log(UNCLEAR)).returncode == 3
+    without = world("probes", "run", "small.load", "--dump", run / "job.log")
+    assert without.returncode == 3
+    assert "Give --log PATH." in without.stdout
+
+
+def test_where_names_the_places(world: World) -> None:
+    """Sessions, flow files and probe modules are named with their places; --sessions moves the sessions."""
+    shown = world("where").stdout
+    assert str(world.folder / "state" / "slime-runbook") in shown
+    assert str(small.FLOWS / "small.yaml") in shown
+    assert "tests.runbook.small" in shown
+    assert str(world.sessions) in world("where", "--sessions", world.sessions).stdout

@@ -1,0 +1,62 @@
+"""Sessions are found by part of their id and listed from the ends of their journals."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from runbook.errors import UsageError
+from runbook.session import events as ev
+from runbook.session.journal import JOURNAL, Journal
+from runbook.session.store import find, list_sessions, sessions_dir
+
+
+def test_the_folder_of_sessions_follows_xdg_and_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sessions live under XDG_STATE_HOME unless a folder is given; "~" is the home folder."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert sessions_dir() == tmp_path / "state" / "slime-runbook" / "sessions"
+    assert sessions_dir("~/shared") == tmp_path / "shared"
+    assert sessions_dir("relative") == Path.cwd() / "relative"
+
+
+def test_a_session_is_found_by_id_prefix_or_last_part(tmp_path: Path) -> None:
+    """The whole id, an unambiguous beginning, or the random part names a session; anything else is refused."""
+    ids = []
+    for now in (1_700_000_000.0, 1_700_000_000.0, 1_800_000_000.0):
+        with Journal.create(tmp_path, now) as journal:
+            ids.append(journal.id)
+    assert find(tmp_path, ids[0]) == tmp_path / ids[0]
+    assert find(tmp_path, "2027") == tmp_path / ids[2]
+    assert find(tmp_path, ids[1].split("-")[2]) == tmp_path / ids[1]
+    with pytest.raises(UsageError, match="2 sessions"):
+        find(tmp_path, "2023")
+    for wrong in ("", "..", "../x", "1999", "/"):
+        with pytest.raises(UsageError):
+            find(tmp_path, wrong)
+
+
+def test_the_list_shows_root_current_flow_holder_and_damage(tmp_path: Path) -> None:
+    """The newest comes first; each line tells what the journal's ends tell; a damaged one is listed as such."""
+    with Journal.create(tmp_path, 1_700_000_000.0) as old:
+        old.append(ev.Opened("0", {}, "/runs/a"), 1.0)
+        old.append(ev.FlowStarted("ima"), 2.0)
+        old.append(ev.FlowStarted("precision"), 3.0)
+        for _ in range(40):
+            old.append(ev.Noted("x" * 10_000 + '"type":"flow"'), 4.0)
+    with Journal.create(tmp_path, 1_700_000_100.0) as damaged:
+        (damaged.folder / JOURNAL).write_bytes(b"garbage\n")
+    (tmp_path / "no-session").mkdir()
+    with Journal.create(tmp_path, 1_700_000_200.0) as new:
+        first, second, third = list_sessions(tmp_path)
+        assert (first.id, first.began, first.root, first.current) == (new.id, 1_700_000_200.0, "", "")
+        assert "process" in first.locked_by
+    assert "line 1" in second.damaged
+    assert (third.id, third.root, third.current) == (old.id, "/runs/a", "precision")
+    assert (third.locked_by, third.damaged) == ("", "")
+    assert abs(third.changed - time.time()) < 60
+    assert list_sessions(tmp_path / "nowhere") == []

@@ -1,0 +1,116 @@
+"""The action registry, the words, the signs and the inks: what is shown agrees with what is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from textual.color import Color
+from textual.theme import Theme
+
+from runbook.tui import actions, frame, theme
+from runbook.tui.app import RunbookApp
+from runbook.tui.linespane import Lines
+from runbook.tui.nodepane import Reading
+from runbook.tui.rows import Rows
+from runbook.tui.signs import ASCII, UNICODE, Signs
+from runbook.tui.start import StartScreen
+from runbook.tui.treepane import TreePane
+from runbook.tui.walk import WalkScreen
+from runbook.tui.words import WORDS
+
+SERVING = {
+    "app": RunbookApp,
+    "start": StartScreen,
+    "walk": WalkScreen,
+    "rows": Rows,
+    "tree": TreePane,
+    "node": Reading,
+    "lines": Lines,
+}
+
+
+def test_the_key_table_in_docs_is_the_registry() -> None:
+    """docs/keys.md is what the registry generates."""
+    path = Path(__file__).parents[3] / "docs" / "keys.md"
+    assert path.read_text(encoding="utf-8") == actions.key_table()
+
+
+@pytest.mark.parametrize("action", actions.ACTIONS, ids=lambda action: f"{action.scope}.{action.name}")
+def test_every_action_is_served_and_needs_no_chord(action: actions.Action) -> None:
+    """Each action has its method, words in both languages, and a first key that is no ctrl-chord."""
+    on_app, _, name = action.name.rpartition(".")
+    assert hasattr(RunbookApp if on_app else SERVING[action.scope], f"action_{name}")
+    assert action.title.zh
+    assert action.help.zh
+    assert not action.keys[0].startswith("ctrl+")
+    assert not {"ctrl+h", "ctrl+j", "ctrl+i", "ctrl+m"} & set(action.keys)
+
+
+@pytest.mark.parametrize("scopes", [("start", "app"), ("walk", "app"), ("rows", "tree"), ("rows", "lines"), ("node",)])
+def test_keys_that_are_active_together_do_not_clash(scopes: tuple[str, ...]) -> None:
+    """No key stands for two actions of one page or of one pane."""
+    keys = [key for action in actions.of_scopes(*scopes) for key in action.keys]
+    assert len(keys) == len(set(keys))
+
+
+def test_words_have_both_languages_and_the_same_placeholders() -> None:
+    """Every UI word is there in English and Chinese, with the same placeholders."""
+    for key, text in WORDS.items():
+        assert text.en, key
+        assert text.zh, key
+        assert set(re.findall(r"{(\w+)}", text.en)) == set(re.findall(r"{(\w+)}", text.zh)), key
+
+
+def test_the_ascii_signs_are_ascii_and_both_sets_are_complete() -> None:
+    """The ASCII set holds nothing beyond ASCII; a sign that stands in a column is one cell wide in both sets."""
+    for name in Signs.__dataclass_fields__:
+        if name != "ascii_only":
+            assert getattr(ASCII, name).isascii()
+            assert len(getattr(UNICODE, name)) == 1
+    for name in ("running", "queued", "bar", "spine", "again", "folded", "cursor"):
+        assert len(getattr(ASCII, name)) == 1
+
+
+def _contrast(one: Color, two: Color) -> float:
+    """Return the contrast ratio of WCAG 2."""
+
+    def luminance(color: Color) -> float:
+        parts = [c / 255 for c in (color.r, color.g, color.b)]
+        r, g, b = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+    low, high = sorted((luminance(one), luminance(two)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("colours", [theme.DARK, theme.LIGHT], ids=lambda t: t.name)
+def test_every_ink_can_be_read_on_every_ground(colours: Theme) -> None:
+    """Text inks reach 4.5:1 on the background, and on the rows of the cursor too."""
+    grounds = [colours.background, colours.variables["ink-cursor"], colours.variables["ink-resting"]]
+    inks = [
+        colours.foreground,
+        *(colours.variables[f"ink-{n}"] for n in ("dim", "accent", "good", "bad", "warn", "quote")),
+    ]
+    for ground in grounds:
+        for ink in inks:
+            assert _contrast(Color.parse(ink or ""), Color.parse(ground or "")) >= 4.5, (ink, ground)
+
+
+def test_without_colour_no_ink_names_a_colour() -> None:
+    """The plain inks are text attributes only."""
+    for name in theme.Ink.__dataclass_fields__:
+        assert set(getattr(theme.PLAIN, name).split()) <= {"bold", "dim", "reverse", "underline"}
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (200, 60), (1, 1), (10, 2)])
+def test_the_first_frame_fits_any_terminal(monkeypatch: pytest.MonkeyPatch, columns: int, rows: int) -> None:
+    """The frame enters the alternate screen, writes no line beyond the terminal, and has no colour under NO_COLOR."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    drawn = frame.first_frame(columns, rows)
+    assert drawn.startswith(frame.ENTER)
+    assert "\x1b[38" not in drawn
+    for line in re.split(r"\x1b\[[0-9;?]*[A-Za-z]", drawn):
+        assert len(line) <= columns
+    assert all(int(row) <= rows for row in re.findall(r"\x1b\[(\d+);1H", drawn))
