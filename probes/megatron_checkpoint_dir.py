@@ -9,6 +9,7 @@ every first start looks, and a Hugging Face folder is a legitimate value; neithe
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -125,7 +126,7 @@ def _told(verdict: Verdict, answer: str, state: _State, states: list[_State]) ->
 
 def _state(flag: str, path: str, report: Progress) -> _State:
     try:
-        if not os.path.isdir(path):
+        if not stat.S_ISDIR(os.stat(path).st_mode):
             return _State(flag, path, "other", "is a file, not a folder", "是文件而不是目录")
         folder = torch_dist.read_folder(path)
         if folder.kind == "checkpoint" and folder.tracker is not None:

@@ -34,6 +34,9 @@ CITATIONS_SHOWN = 6
 ROWS_SHOWN = 12
 """Rows of a table in plain text, one line each; the JSON of `probes run` holds all of them."""
 
+PIPE_WIDTH = 240
+"""Columns of a table where stdout is no terminal: paths and log lines stay whole."""
+
 OPEN_SHOWN = 12
 """Open questions listed; the rest is counted."""
 
@@ -45,7 +48,7 @@ class Plain:
         """Write to `console`, or to stdout."""
         self.language = language
         self.ascii = ascii_only or wants_ascii()
-        self.console = console or Console(markup=False, highlight=False, emoji=False)
+        self.console = console or _stdout()
 
     def line(self, words: str = "", indent: int = 0, style: str = "") -> None:
         """Write one paragraph, wrapped with a hanging indent on a terminal and unwrapped elsewhere."""
@@ -111,14 +114,13 @@ class Plain:
         rows = [[sanitise(cell) for cell in row] for row in table.rows[:ROWS_SHOWN]]
         longest = [max(map(cell_len, column)) for column in zip(table.columns, *rows, strict=True)]
         widths = shared_widths(longest, self.console.width - indent - 2 * (len(longest) - 1))
-        drawn = RichTable(
-            title=RichText(sanitise(table.title.say(self.language))), title_justify="left", box=None, pad_edge=False
-        )
+        self.line(table.title.say(self.language), indent)
+        drawn = RichTable(box=None, pad_edge=False)
         for column, width in zip(table.columns, widths, strict=True):
             drawn.add_column(RichText(sanitise(column)), overflow="ellipsis", no_wrap=True, width=width)
         for row in rows:
             drawn.add_row(*(RichText(cell) for cell in row))
-        self.console.print(Padding(drawn, (0, 0, 0, indent)))
+        self.console.print(Padding(drawn, (0, 0, 0, indent), expand=False))
         if len(table.rows) > ROWS_SHOWN:
             more = len(table.rows) - ROWS_SHOWN
             self.line(self.say(f"and {more} more rows", f"另有 {more} 行"), indent, "dim")
@@ -283,6 +285,13 @@ class Plain:
             words = node.answers[word].say(self.language) if word in node.answers else word
             mark = self.say("  (recommended)", "（推荐）") if word == recommended else ""
             self.line(f"{number}  {word}  {words if words != word else ''}{mark}", 2)
+
+
+def _stdout() -> Console:
+    console = Console(markup=False, highlight=False, emoji=False)
+    if not console.is_terminal:
+        console.width = PIPE_WIDTH
+    return console
 
 
 def shared_widths(wanted: Sequence[int], room: int) -> list[int]:

@@ -15,15 +15,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import yaml
+from yaml import CSafeLoader  # libyaml: the pure Python loader is slower and refuses `{en: Coherent?, zh: …}`
 
 from runbook.errors import FlowError
 from runbook.flow.model import Cause, Flow, Node, Vocabulary
 from runbook.text import sanitise
-
-try:
-    from yaml import CSafeLoader as _Loader
-except ImportError:  # PyYAML built without libyaml: slower, the same result
-    from yaml import SafeLoader as _Loader  # type: ignore[assignment]
 
 T = TypeVar("T")
 
@@ -106,7 +102,7 @@ def flow_files(folder: str | Path) -> list[Path]:
 def _read(path: str) -> tuple[Any, Source]:
     try:
         with open(path, "rb") as file:
-            node = yaml.compose(file, _Loader)
+            node = yaml.compose(file, CSafeLoader)
     except OSError as error:
         raise FlowError(f"{path}: {error.strerror}", "check the path and its permissions") from error
     except yaml.MarkedYAMLError as error:

@@ -10,6 +10,7 @@ import pytest
 
 from runbook.session.journal import read
 from runbook.session.state import SessionState, replay
+from runbook.ticket.export import formats
 from runbook.walk import By
 from tests.runbook import small
 from tests.runbook.cli.world import World
@@ -140,7 +141,7 @@ def test_sessions_need_no_run(world: World) -> None:
     assert "load: not loaded" in shown.stdout
 
 
-@pytest.mark.parametrize("format_", ["markdown", "jira", "text", "html", "json", "bundle"])
+@pytest.mark.parametrize("format_", formats())
 def test_tickets_of_a_session_and_of_a_run(world: World, format_: str) -> None:
     """Either is written where asked, names the cause, and its path is all that stands on stdout."""
     run = world.log(small.GARBLED)
