@@ -4,7 +4,7 @@ A first frame is any drawn text; usable is the start screen's list with the flow
 on, while probes run. The yardstick is the smallest Textual app that draws one word, in the same run. Prints medians
 and ratios; asserts nothing.
 
-    python benchmarks/first_screen.py [ROUNDS [RUN]]
+    python -m benchmarks first_screen
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 
-ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+ROUNDS = 7
 LIMIT = 20.0
 YARDSTICK = """
 from textual.app import App
@@ -71,15 +71,14 @@ def press(terminal: int, key: bytes) -> float:
     return (time.perf_counter() - began) * 1000
 
 
-def main() -> int:
+def main() -> None:
     """Print the table."""
     python = sys.executable
     with tempfile.TemporaryDirectory() as folder:
-        run = sys.argv[2] if len(sys.argv) > 2 else os.path.join(folder, "run")
-        if len(sys.argv) <= 2:
-            os.mkdir(run)
-            with open(os.path.join(run, "job.log"), "w", encoding="utf-8") as log:
-                log.write("nothing\n")
+        run = os.path.join(folder, "run")
+        os.mkdir(run)
+        with open(os.path.join(run, "job.log"), "w", encoding="utf-8") as log:
+            log.write("nothing\n")
         ours = [
             python,
             "-m",
@@ -111,8 +110,7 @@ def main() -> int:
         print(f"{name:<22} {median:7.0f} ms ({min(values):.0f})   {median / yardstick:5.2f} x")
     slowest = max(rows["key press to paint"])
     print(f"slowest key press      {slowest:7.0f} ms of {len(rows['key press to paint'])}")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,4 +1,7 @@
-"""Interleaved timing of commands: each round runs every command once, so that a busy machine troubles all of them alike."""
+"""Interleaved timing of commands.
+
+Each round runs every command once, so that a busy machine troubles all of them alike.
+"""
 
 from __future__ import annotations
 
