@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 
-from runbook.ticket.span import SECRET, Span
+from runbook.ticket.span import SECRET, WORD_START, Span
 
 _END = r"(?![A-Za-z0-9])"
 _CUT = re.compile(
@@ -22,7 +22,7 @@ _CUT = re.compile(
 """An excerpt that was shortened may end inside a token."""
 
 _SHAPES = re.compile(
-    r"(?<![A-Za-z0-9])(?:"
+    WORD_START + r"(?:"
     r"(?:hf_|api_org_)[A-Za-z0-9]{20,}"  # Hugging Face
     r"|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}"  # GitHub
     r"|gl(?:pat|dt|rt|cbt|ptt|ft|oas|imt|agent|soat)-[A-Za-z0-9_-]{16,}"  # GitLab
@@ -36,7 +36,7 @@ _SHAPES = re.compile(
     r"|tskey-[A-Za-z0-9-]{20,}|dop_v1_[a-f0-9]{64}|lsv2_[a-z]{2}_[A-Za-z0-9_]{32,}|r8_[A-Za-z0-9]{37}"
     r")"
 )
-_JWT = re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*){1,4}")
+_JWT = re.compile(WORD_START + r"eyJ[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*){1,4}")
 _HOOK = re.compile(
     r"(?:hooks\.slack\.com/services/|/webhook/send\?key=|open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/v2/hook/"
     r"|discord(?:app)?\.com/api/webhooks/|\.webhook\.office\.com/)([A-Za-z0-9/_@-]{8,})"
@@ -123,7 +123,7 @@ def _by_name(text: str) -> Iterator[Span]:
             continue
         start, end = after.span("value")
         value = text[start:end] if after["quote"] else text[start:end].rstrip(",)]}.:")
-        if _NOT_A_VALUE.match(value) or value.startswith("--"):
+        if _NOT_A_VALUE.match(value) or (after["join"].isspace() and value.startswith("-")):
             continue
         if key["strong"] or (_random(value) and not (key["faint"] and _HEX.fullmatch(value))):
             rest = _REST[bool(after["quote"])].match(text, end)

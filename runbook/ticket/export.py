@@ -70,7 +70,7 @@ def write_ticket(
     )
     key_path = os.path.join(session, KEY_FILE)
     content, key = finish(raw, chosen, local_identity(people_of(state), hide), _read_key(key_path))
-    write_private(key_path, msgspec.json.format(msgspec.json.encode(key.to_keep()), indent=2), overwrite=True)
+    _keep_key(key_path, key, needed=output is None)
     if output == "-":
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
@@ -178,6 +178,15 @@ def _free_name(session: str | os.PathLike[str], suffix: str) -> str:
     while os.path.lexists(path := os.path.join(session, f"ticket-{number}{suffix}")):
         number += 1
     return path
+
+
+def _keep_key(path: str, key: Key, *, needed: bool) -> None:
+    """Write the key beside the journal; a session that can only be read is exported without keeping one."""
+    try:
+        write_private(path, msgspec.json.format(msgspec.json.encode(key.to_keep()), indent=2), overwrite=True)
+    except SessionError:
+        if needed:
+            raise
 
 
 def _read_key(path: str) -> Key | None:

@@ -5,38 +5,47 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+_NOTE = 120
+"""Characters kept for the line that tells that rows were left out."""
+
 
 @dataclass(frozen=True)
 class Block:
     """Lines that belong together.
 
     rows: what may be left out from the end, each as one or more lines. order: 0 is never shortened; of the others the
-    highest goes first. floor: rows that stay; head and tail go with the last row. name: for the note on what was left
-    out. left_out: how many rows were.
+    highest goes first. floor: rows that stay; head and tail go with the last row. part: of the ticket, for the note on
+    what was left out. quiet: no line tells that all of it is gone. left_out: how many rows were.
     """
 
     head: tuple[str, ...]
     rows: tuple[str, ...] = ()
     tail: tuple[str, ...] = ()
-    name: str = ""
+    part: str = ""
     order: int = 0
     floor: int = 0
+    quiet: bool = False
     left_out: int = 0
 
     def lines(self, more: Callable[[int], str]) -> tuple[str, ...]:
         """Return the block's lines, with `more` where rows were left out."""
-        note = ("", more(self.left_out)) if self.left_out else ()
+        note = ("", more(self.left_out), "") if self._told else ()
         return (*self.head, *self.rows, *note, *self.tail)
 
     @property
     def size(self) -> int:
         """Return how many characters the block takes, with its newlines and room for the note."""
-        return sum(_length(line) + 1 for line in (*self.head, *self.rows, *self.tail)) + (120 if self.left_out else 0)
+        return sum(_length(line) + 1 for line in (*self.head, *self.rows, *self.tail)) + _NOTE * self._told
+
+    @property
+    def _told(self) -> bool:
+        """Whether a line tells that rows were left out."""
+        return self.left_out > 0 and (bool(self.rows) or not self.quiet)
 
 
 def _length(text: str) -> int:
     """Return the length as a JavaScript front counts it: characters beyond the basic plane count twice."""
-    return len(text) + sum(character > "\uffff" for character in text)
+    return len(text.encode("utf-16-le", "replace")) // 2
 
 
 def fit(blocks: Sequence[Block], limit: int) -> list[Block]:
@@ -58,7 +67,7 @@ def fit(blocks: Sequence[Block], limit: int) -> list[Block]:
 def _shortened(block: Block, over: int) -> Block:
     """Return the block with rows left out from the end until `over` characters are saved or the floor is reached."""
     keep = len(block.rows)
-    saved = -120
+    saved = -_NOTE
     while keep > block.floor and saved < over:
         keep -= 1
         saved += _length(block.rows[keep]) + 1

@@ -21,7 +21,7 @@ _SPECIAL = re.compile(r"[\\`*\[\]~$|]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _MENTION = re.compile(r"@(?=[A-Za-z0-9_])")
 _REFERENCE = re.compile(r"(?:(?<=#)|(?<=[Gg][Hh]-))(?=[0-9])|(?<=[!%&])(?=[0-9])")
 _EMOJI = re.compile(r":(?=(?:[A-Za-z_+-][A-Za-z0-9_+-]{0,60}|100|1234|8ball):)")
-_LINE_START = re.compile(r"^(\s*)(?:([#>+=-])|(\d{1,9})([.)]))", re.MULTILINE)
+_LINE_START = re.compile(r"^(\s*)(?:([#>+=-])|(\d{1,9})([.)])(?=\s|$))", re.MULTILINE)
 _AUTOLINK = re.compile(r"\b(https?|ftp|mailto|xmpp)(?=:)|\bwww(?=\.)", re.IGNORECASE)
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _BACKTICKS = re.compile(r"`+")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from runbook.ticket.fit import Block
@@ -77,6 +78,19 @@ class Page:
         """Return rows that are folded away under their name."""
         opening = (f"<details><summary>{cell(name)} ({len(rows)})</summary>", "", *head)
         return Block(opening, rows, ("", "</details>", ""), name, order, floor)
+
+    def left_out(self, blocks: Iterable[Block]) -> str:
+        """Return a list of what was left out of the blocks, by part of the ticket; "" when nothing was."""
+        lost: Counter[str] = Counter()
+        whole: Counter[str] = Counter()
+        for block in blocks:
+            lost[block.part] += block.left_out
+            whole[block.part] += block.left_out + len(block.rows)
+        return ", ".join(
+            self.say("left_out", count=count, total=whole[part], part=plain(part, 60))
+            for part, count in lost.items()
+            if count
+        )
 
 
 def action_lines(do: Do) -> list[str]:

@@ -11,7 +11,7 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
-from runbook.ticket.span import ADDRESS, HOST, MAIL, USER, Span
+from runbook.ticket.span import ADDRESS, HOST, MAIL, USER, WORD_START, Span
 from runbook.ticket.wordlists import (
     EXTENSIONS,
     FOLDERS,
@@ -23,7 +23,7 @@ from runbook.ticket.wordlists import (
 )
 
 PSEUDONYM = re.compile(
-    r"(?:(?<![A-Za-z0-9])|(?<=%2[Ff]))(?!ip-\d{1,3}-\d{1,3}-\d{1,3}-\d{1,3}(?![A-Za-z0-9_-]))"
+    WORD_START + r"(?!ip-\d{1,3}-\d{1,3}-\d{1,3}-\d{1,3}(?![A-Za-z0-9_-]))"
     r"(?:user|host|ip|mail|secret|hidden)-[0-9]{1,6}(?![A-Za-z0-9])"
 )
 """What the redaction itself writes; it is never redacted again."""
@@ -37,7 +37,7 @@ _USER_SAID = re.compile(
     r"|[\"']user_?name[\"']\s?:\s?[\"']|\b[Ll]ogged in as:?\s|\bfor user\s|\buid=\d{1,10}\()"
     rf"({_USER_NAME})"
 )
-_WORD = re.compile(r"(?<![A-Za-z0-9_.-])[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_WORD = re.compile(WORD_START + r"(?<![_.-])[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _URL = re.compile(
     r"(?<![A-Za-z0-9])([a-z][a-z0-9]{1,9}(?:\+[a-z0-9]{2,6})?)://"
     r"(?:[^\s/?#\"'<>]{0,320}@)?([A-Za-z0-9_][A-Za-z0-9_.-]*)"
@@ -63,7 +63,7 @@ _SYSLOG = re.compile(
     r"([A-Za-z0-9_][A-Za-z0-9_.-]*) [A-Za-z][\w./-]{0,40}(?:\[\d{1,9}\])?: "
 )
 _CLOUD_HOST = re.compile(r"(?<![A-Za-z0-9_.-])ip-\d{1,3}-\d{1,3}-\d{1,3}-\d{1,3}(?![A-Za-z0-9_-])")
-_QUAD = re.compile(r"(?<![A-Za-z0-9_.])(?:\d{1,3}\.){3}\d{1,3}(?![A-Za-z0-9_]|\.\d)")
+_QUAD = re.compile(WORD_START + r"(?<![_.])(?:\d{1,3}\.){3}\d{1,3}(?![A-Za-z0-9_]|\.\d)")
 _SIX = re.compile(r"(?<![A-Za-z0-9_.:])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![A-Za-z0-9_:])")
 _VERSION_BEFORE = re.compile(
     r"(?i)(?:==|>=|<=|~=|!=|[-_+]|\bv"

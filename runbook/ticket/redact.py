@@ -18,12 +18,14 @@ import msgspec
 
 from runbook.ticket import credentials, names
 from runbook.ticket import transcript as transcript_module
-from runbook.ticket.span import ADDRESS, CHOSEN, HOST, KINDS, MAIL, SECRET, USER, Finder, Span
+from runbook.ticket.span import ADDRESS, CHOSEN, HOST, KINDS, MAIL, SECRET, USER, WORD_START, Finder, Span
 from runbook.ticket.transcript import Hidden, Transcript
 from runbook.ticket.wordlists import GENERIC, NO_USERS
 from runbook.ticket.words import WORDS, say
 
 FINDERS: tuple[Finder, ...] = (credentials.find, names.mails, names.addresses, names.hosts, names.users)
+
+_ESCAPE_END = re.compile(r"%(?:2[Ff]|3[AaDd]|[24]0)$")
 
 _PASSES = 6
 """A replacement may bring two pieces together that mean something; so it is repeated until nothing is found."""
@@ -101,12 +103,12 @@ class Key:
 class Redacted:
     """Texts without what was hidden.
 
-    counts: (kind, index of the text) to how many were hidden in it. used: kind to its pseudonyms.
+    hidden_in: original text to the kinds that were hidden in it. used: kind to its pseudonyms.
     """
 
     texts: tuple[str, ...]
     key: Key
-    counts: Counter[tuple[str, int]]
+    hidden_in: dict[str, set[str]]
     used: dict[str, set[str]]
 
 
@@ -130,28 +132,29 @@ def redact_transcript(transcript: Transcript, identity: Identity, key: Key | Non
 def redact(texts: Sequence[str], identity: Identity = Identity(), key: Key | None = None) -> Redacted:
     """Return the texts with everything private hidden; see the module's invariants."""
     key = key or Key()
-    counts: Counter[tuple[str, int]] = Counter()
+    hidden_in: dict[str, set[str]] = {}
     used: dict[str, set[str]] = {}
-    for text in texts:
+    current = {text: text for text in texts}
+    for text in current:
         for pseudonym in names.PSEUDONYM.findall(text):
             key.reserve(pseudonym)
     _learn_identity(identity, key)
-    current = list(texts)
+    found: dict[str, list[Span]] = {}
     for _ in range(_PASSES):
-        found = [list(_found(text)) for text in current]
-        for text, spans in zip(current, found, strict=True):
-            _learn(text, spans, key)
+        for text in current.values():
+            if text not in found:
+                found[text] = list(_found(text))
+                _learn(text, found[text], key)
         changed = False
-        for index, spans in enumerate(found):
-            text = current[index]
-            merged = _merge([*spans, *_words(text, key)])
+        for original, text in current.items():
+            merged = _merge([*found[text], *_words(text, key)])
             if merged:
                 changed = True
-                current[index] = _hide(text, merged, key, used)
-                counts.update((span.kind, index) for span in merged)
+                current[original] = _hide(text, merged, key, used)
+                hidden_in.setdefault(original, set()).update(span.kind for span in merged)
         if not changed:
             break
-    return Redacted(tuple(current), key, counts, used)
+    return Redacted(tuple(current[text] for text in texts), key, hidden_in, used)
 
 
 def canonical(kind: str, value: str) -> str:
@@ -252,7 +255,7 @@ def word_pattern(word: str, kind: str) -> re.Pattern[str]:
     if kind == CHOSEN or (kind == SECRET and len(word) >= 8):
         return re.compile(literal, re.IGNORECASE if kind == CHOSEN else 0)
     flags = re.IGNORECASE if kind == MAIL or (kind == HOST and len(word) >= 6) else 0
-    return re.compile(rf"(?:(?<![A-Za-z0-9])|(?<=%2[Ff])){literal}(?![A-Za-z0-9])", flags)
+    return re.compile(rf"{WORD_START}{literal}(?![A-Za-z0-9])", flags)
 
 
 def _merge(spans: Iterable[Span]) -> list[Span]:
@@ -278,7 +281,7 @@ def _hide(text: str, merged: Iterable[Span], key: Key, used: dict[str, set[str]]
         used.setdefault(span.kind, set()).add(pseudonym)
         between = text[position : span.start]
         before = (between or hidden)[-1:]
-        pieces += (between, "_" if _touches(before) and not between.endswith(("%2F", "%2f")) else "", pseudonym)
+        pieces += (between, "_" if _touches(before) and not _ESCAPE_END.search(between) else "", pseudonym)
         if _touches(text[span.end : span.end + 1]):
             pieces.append("_")
         position, hidden = span.end, pieces[-1]
@@ -315,15 +318,10 @@ def _replaced(plain: Any, new: Iterator[str]) -> Any:
 def _report(result: Redacted, texts: Sequence[str], fields: Sequence[str], language: str) -> list[dict[str, Any]]:
     lines = []
     for kind in KINDS:
-        indices = [index for of, index in result.counts if of == kind]
-        if indices:
-            inside = {fields[index] for index in indices}
+        telling = {text for text, kinds in result.hidden_in.items() if kind in kinds}
+        if telling:
+            inside = {field for field, text in zip(fields, texts, strict=True) if text in telling}
             parts = dict.fromkeys(say(part, language) for name, part in _PARTS.items() if name in inside)
-            hidden = Hidden(
-                say(f"hidden.{kind}", language),
-                len(result.used[kind]),
-                len({texts[index] for index in indices}),
-                tuple(parts),
-            )
+            hidden = Hidden(say(f"hidden.{kind}", language), len(result.used[kind]), len(telling), tuple(parts))
             lines.append(msgspec.to_builtins(hidden))
     return lines

@@ -44,9 +44,11 @@ _TOKEN_STARTS = (
     ("xoxp-", 16),
     ("sk-proj-", 28),
     ("sk-ant-", 28),
-    ("eyJhbGci", 24),
+    ("eyJhbGci", 16),
     ("wandb_v1_", 28),
 )
+_LOGIN = re.compile(r"://(?:[^\s/:@]{0,64}):([^\s/@]{1,200})@")
+_LETTERS = re.compile(r"[A-Za-z0-9]*")
 _WORD_CHARACTERS = re.compile(r"[A-Za-z0-9_-]*")
 _OURS = re.compile(r"(?:user|host|ip|mail|secret|hidden)-\d+")
 _PEM = re.compile(r"BEGIN [A-Z ]{0,40}PRIVATE KEY")
@@ -57,11 +59,18 @@ _HOME = re.compile(
 _AT = re.compile(r"(?<![\w.+-])(?!git@)[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,5}(?:com|cn|net|org|edu|gov|internal|corp)\b")
 _QUAD = re.compile(r"(?<![\w.])\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\w]|\.\d)")
 _NUMBER_OF_VERSION = re.compile(
-    r"(?i)(?:[=<>~!+_-]|\bv|\b(?:ver|version|release|driver|toolkit|cudnn|nccl|cuda|python|build|rev)\W{0,5})$"
+    r"(?i)(?:[=<>~!]=|[-_+]|\bv|\b(?:ver|version|release|driver|toolkit|cudnn|nccl|cuda|python|build|rev)\W{0,5})$"
 )
 _NAMED = re.compile(
     r"(?i)(?:wandb_?-?(?:api_?)?key|api[_-]?key|password|passwd|secret_access_key|authorization|hf_token|access_token|auth_token)"
-    r"[\"'\\]{0,4}[ .]{0,80}[:=]?[ ]{0,8}[\"'\\]{0,4}(?:bearer |basic )?([A-Za-z0-9+/_=.~-]{16,256})"
+    r"[\"'\\]{0,4}(?: {0,8}[:=] {0,8}| ?\.{2,90} ?| {1,8}|, ?)[\"'\\]{0,4}(?:bearer |basic )?"
+    r"([A-Za-z0-9+/_=.~-]{16,256})"
+)
+_SHAPES = (
+    (_PEM, "a private key"),
+    (_AT, "an e-mail address"),
+    (_HOME, "the home of a user"),
+    (_LOGIN, "a password in an address"),
 )
 _INVISIBLE = re.compile("[\u200b\u2060\ufeff]")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
@@ -129,11 +138,16 @@ def _net(view: str, number: int) -> Iterator[Left]:
     for pattern in known_shapes():
         for match in pattern.finditer(view):
             yield Left(number, match.start() + 1, "a token", _mask(match[0]))
-    for pattern, what in ((_PEM, "a private key"), (_AT, "an e-mail address"), (_HOME, "the home of a user")):
+    for pattern, what in _SHAPES:
         for match in pattern.finditer(view):
             yield Left(number, match.start() + 1, what, _mask(match[match.lastindex or 0]))
     for match in _NAMED.finditer(view):
-        if not _OURS.match(match[1]) and match[1][0] not in "/-." and any(c.isdigit() for c in match[1]) and entropy(match[1]) > 3.0:
+        if (
+            not _OURS.match(match[1])
+            and match[1][0] not in "/-."
+            and any(c.isdigit() for c in match[1])
+            and entropy(match[1]) > 3.0
+        ):
             yield Left(number, match.start(1) + 1, "the value of a key", _mask(match[1]))
     for match in _QUAD.finditer(view):
         if _is_machine(match[0]) and not _NUMBER_OF_VERSION.search(view, max(0, match.start() - 24), match.start()):
@@ -144,11 +158,13 @@ def _tokens(view: str, number: int) -> Iterator[Left]:
     for start, least in _TOKEN_STARTS:
         at = view.find(start)
         while at >= 0:
-            run = _WORD_CHARACTERS.match(view, at)
-            word = run[0] if run is not None else ""
+            run = (_LETTERS if start[:3] in ("hf_", "ghp", "gho", "ghs", "ghu") else _WORD_CHARACTERS).match(
+                view, at + len(start)
+            )
+            word = start + (run[0] if run is not None else "")
             if len(word) >= least and not _letter(view[at - 1 : at] if at else "") and entropy(word) > 2.5:
                 yield Left(number, at + 1, "a token", _mask(word))
-            at = view.find(start, at + max(len(word), 1))
+            at = view.find(start, at + len(word))
 
 
 def _is_machine(quad: str) -> bool:

@@ -33,7 +33,7 @@ GENERIC = _set(
 
 FOLDERS = GENERIC | _set(
     """
-    hf huggingface hub megatron dist torch_dist sglang vllm verl slime openrlhf tensorboard wandb profile
+    hf huggingface hub megatron dist torch_dist sglang vllm verl openrlhf tensorboard wandb profile
     profiles dump dumps debug core cores artifacts assets release releases backup backups archive archives raw
     processed pretrain pretrained finetune finetuned instruct chat bench benchmark benchmarks corpus tokenizer
     tokenizers docs scripts examples third_party pkg packages wheels images containers sif squashfs apptainer

@@ -8,9 +8,11 @@ least telling rows, and says which.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from runbook.finding import Verdict
 from runbook.glyphs import STANDINGS, VERDICTS
+from runbook.session.journal import TOOL
 from runbook.ticket import transcript as tr
 from runbook.ticket.fit import Block, fit
 from runbook.ticket.gfm import cell, clip, code, plain, row, table_head
@@ -27,7 +29,7 @@ _ROOM = 1_500
 _SHOWN = 3
 """Places of one proof shown beside the cause."""
 
-_PLACES = 40
+_PLACES = 12
 """Places of one proof in the section on evidence."""
 
 
@@ -40,12 +42,9 @@ def render(transcript: tr.Transcript) -> bytes:
     )  # fmt: skip
     blocks = fit([block for section in sections for block in section(page)], LIMIT - _ROOM)
     lines = [line for block in blocks for line in block.lines(lambda count: page.say("more", count=count))]
-    lost = [block for block in blocks if block.left_out]
+    lost = page.left_out(blocks)
     if lost:
-        parts = ", ".join(
-            page.say("left_out", count=b.left_out, total=b.left_out + len(b.rows), part=plain(b.name, 60)) for b in lost
-        )
-        lines += ["", "---", "", page.say("shortened", limit=f"{LIMIT:,}", parts=clip(parts, _ROOM - 300))]
+        lines += ["", "---", "", page.say("shortened", limit=f"{LIMIT:,}", parts=clip(lost, _ROOM - 300))]
     return ("\n".join(one_blank(lines)).strip("\n") + "\n").encode("utf-8")
 
 
@@ -104,9 +103,11 @@ def _standing(page: Page) -> list[Block]:
     for key, said in (("asked", of.asked), ("clear", of.clear)):
         if said:
             lines += [f"**{page.say(key)}:** {'; '.join(plain(words, 300) for words in said[:12])}", ""]
-    rows = [_cause_row(page, cause) for cause in of.causes]
-    table = page.table(page.say("standing"), page.columns("rank", "cause", "standing", "where"), rows, 25, 5)
-    return [page.heading("standing"), Block(tuple(lines)), *table, *_other_fixes(page)]
+    columns = page.columns("rank", "cause", "standing", "where")
+    confirmed = tuple(_cause_row(page, cause) for cause in of.confirmed)
+    proven = [Block(columns, confirmed, ("",), page.say("confirmed"), 22, 5)] if confirmed else []
+    possible = page.table(page.say("possible"), columns, (_cause_row(page, cause) for cause in of.possible), 42, 5)
+    return [page.heading("standing"), Block(tuple(lines)), *proven, *_other_fixes(page), *possible]
 
 
 def _cause_row(page: Page, cause: tr.CauseLine) -> str:
@@ -147,20 +148,23 @@ def _checked(page: Page) -> list[Block]:
     of = page.of
     if not of.checks:
         return [page.heading("checked"), Block((page.say("nothing.checked"),))]
-    telling = [check for check in of.checks if check.verdict != Verdict.NOT_APPLICABLE.value]
-    silent = [check for check in of.checks if check.verdict == Verdict.NOT_APPLICABLE.value]
     head = page.columns("verdict", "check", "answer", "found", "where")
-    rows = tuple(_check_row(page, check) for check in telling)
+    answered = [check for check in of.checks if Verdict(check.verdict).decides]
+    idle = [check for check in of.checks if check.verdict == Verdict.NOT_APPLICABLE.value]
+    silent = [check for check in of.checks if check not in answered and check not in idle]
+    rows = tuple(_check_row(page, check) for check in answered)
     blocks = [Block(head, rows, ("",), page.say("checked"), 35, 5)] if rows else []
-    blocks += page.table(page.say("silent"), head, (_check_row(page, check) for check in silent), 85, fold=True)
-    numbers = [_number_row(check, number) for check in telling for number in check.numbers]
+    blocks += page.table(page.say("silent"), head, (_check_row(page, check) for check in silent), 75, fold=True)
+    blocks += page.table(page.say("idle"), head, (_check_row(page, check) for check in idle), 85, fold=True)
+    numbers = [_number_row(check, number) for check in of.checks for number in check.numbers]
     columns = page.columns("name", "value", "threshold", "source")
     blocks += page.table(page.say("measured"), columns, numbers, 70, fold=True)
-    for check in telling:
+    for check in of.checks:
         for grid in check.grids:
             drawn = [row(map(cell, cells[: len(grid.columns)])) for cells in grid.rows]
             head = table_head([cell(column) for column in grid.columns])
-            blocks += page.table(f"{check.probe}: {grid.title}", head, drawn, 90, fold=True)
+            table = page.table(f"{check.probe}: {grid.title}", head, drawn, 90, fold=True)
+            blocks += (replace(block, part=page.say("grids"), quiet=True) for block in table)
     return [page.heading("checked"), *blocks]
 
 
@@ -194,10 +198,14 @@ def _ruled_out(page: Page) -> list[Block]:
 
 
 def _unknown(page: Page) -> list[Block]:
+    """Return what is open: first what evidence can settle, then experiments, then what a person has to say."""
+    nodes: dict[tuple[str, str, str], list[str]] = {}
+    for open_ in sorted(page.of.unknown, key=lambda one: (not one.slots, not one.experiment)):
+        nodes.setdefault((open_.question, open_.why, open_.settle_with), []).append(f"{open_.flow}/{open_.node}")
     rows = []
-    for open_ in page.of.unknown:
-        question = f"{cell(open_.question)}<br>{code(f'{open_.flow}/{open_.node}', in_table=True)}"
-        rows.append(row((question, cell(open_.why), cell(open_.settle_with))))
+    for (question, why, settle), names in nodes.items():
+        where = ", ".join(code(name, in_table=True) for name in names[:4]) + (" …" if len(names) > 4 else "")
+        rows.append(row((f"{cell(question)}<br>{where}", cell(why), cell(settle))))
     table = page.table(page.say("unknown"), page.columns("question", "why", "settle"), rows, 30, 3)
     return [page.heading("unknown"), *(table or [Block((page.say("nothing.unknown"),))])]
 
@@ -215,7 +223,7 @@ def _next(page: Page) -> list[Block]:
 
 def _environment(page: Page) -> list[Block]:
     environment = page.of.environment
-    facts = (("slime-runbook", environment.version), *environment.facts)
+    facts = ((TOOL, environment.version), *environment.facts)
     rows = [row((cell(name), code(value, in_table=True))) for name, value in facts if value]
     sources = []
     for source in environment.sources:

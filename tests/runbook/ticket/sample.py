@@ -1,4 +1,4 @@
-"""A made-up incident for the ticket's tests: small flows of its own, findings with citations, a walk, and secrets in its evidence."""
+"""A made-up incident for the ticket's tests: small flows, findings with citations, a walk, secrets in the evidence."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ LINE = (
     "(Worker pid=19388, ip=10.12.0.7) [2026-11-29 18:17:58] torch.AcceleratorError: CUDA error: "
     "an illegal memory access was encountered"
 )
-STACK = (
-    '(Worker pid=19388, ip=10.12.0.7)   File "/home/lihua/code/deep_ep/buffer.py", line 511, in low_latency_dispatch'
-)
+STACK = '(Worker pid=19388, ip=10.12.0.7)   File "/home/lihua/deep_ep/buffer.py", line 511, in low_latency_dispatch'
 TABLE_LINE = "  wandb_key ....................................... 9c1d4e7f8a2b3c4d5e6f708192a3b4c5d6e7f809"
 NCCL = "gpu-node-17:19388:20112 [3] NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out"
 

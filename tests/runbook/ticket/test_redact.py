@@ -101,8 +101,9 @@ KEPT = [
     "torch.cuda.nccl megatron.core.optimizer a.utils.io threading.local logger.info(x) self.cloud numpy.ai",
     "passrate/pass@1 0.5 pass@k maj@8 avg@16 package@v0.2.0 git@github.com:org/repo.git",
     "/root/Megatron-LM/megatron/core/x.py /home/root/x /mnt/data/models/Qwen3-4B /mnt/shared/qwen3-4b/ /usr/local/lib",
-    '--wandb-key $WANDB_KEY --wandb-key ${WANDB_KEY} WANDB_API_KEY="$WANDB_API_KEY" api_key: None wandb_key ...... None',
-    "eos_token='<|im_end|>' pad_token_id=151643 max_tokens_per_gpu ......... 4096 tokens: 12 tokenizer_type=HFTokenizer",
+    '--wandb-key $WANDB_KEY --wandb-key ${WANDB_KEY} WANDB_API_KEY="$WANDB_API_KEY"',
+    "api_key: None wandb_key ...... None api_key=EMPTY",
+    "eos_token='<|im_end|>' pad_token_id=151643 max_tokens_per_gpu ......... 4096 tokens: 12",
     "https://docs.ray.io/en/latest/x.html https://huggingface.co/Qwen/Qwen3-4B https://github.com/a/b/issues/12",
     "train/grad_norm 3e9 step 12:34:56 18:16:47,334 0x7fa3816f1450 c10::cuda c10d::add at::native std::abs(1)",
     "host memory: out of memory on the host: the process was killed, node: cpu, address: 0x7fa3, server: None",
@@ -125,7 +126,7 @@ def test_what_is_private_is_hidden(what: str, text: str, private: str) -> None:
 
 @pytest.mark.parametrize("text", KEPT)
 def test_what_only_looks_private_stays(text: str) -> None:
-    """Numbers, tensor names, hashes, versions, module paths, file names, placeholders and public links are untouched."""
+    """Numbers, tensor names, hashes, versions, module paths, files, placeholders and public links are untouched."""
     assert redact([text]).texts == (text,)
     assert scan(text, {}) == []
 
@@ -180,7 +181,7 @@ def test_the_key_gives_the_same_names_again_and_holds_no_secret() -> None:
 
 
 def test_a_transcript_is_redacted_as_a_whole_and_says_what_was_hidden() -> None:
-    """No private value is left in any field; the report counts kinds, values, lines and parts; numbers are unchanged."""
+    """No private value is left in any field; the report counts kinds, values, lines and parts; numbers stay."""
     raw = sample(walked_state())
     hidden, key = redact_transcript(raw, Identity(("lihua", "wang.fang")))
     flat = msgspec.json.encode(hidden).decode()
@@ -229,7 +230,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(st.lists(PIECES | st.text(max_size=6), max_size=6).map("".join), max_size=4))
-@settings(max_examples=4000, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_redacting_again_changes_nothing_and_a_second_look_finds_nothing(texts: list[str]) -> None:
     """Whatever pieces come together, the result is stable, and the independent scan agrees that nothing is left."""
     once = redact(texts)
@@ -247,10 +248,11 @@ def test_any_text_is_stable(texts: list[str]) -> None:
 
 
 HOSTILE = [
-    "a", "a.", "a-", "A1", "@", "a@", "/home/", "/home/a", "://", "http://a:", "http://a.b:1@", "eyJ", "eyJa.", "sk-", "hf_", "1.",
-    "1.2.3.4.", "1.2.3.4 ", ":", "::", "f:", "fe80:", "token=", "api_key=", "api_key ", "token..", "secret: ", "cookie:", "bearer ",
-    "authorization: ", "-----BEGIN PRIVATE KEY-----", "node name: ", "host=a-1 ", "[a-1]:80 ", "~a/", "user-1", "-", "_", "%2F",
-    "login a password ", "a:1:2 [0] NCCL ", "\\", '"', "\u4e2d", "….",
+    "a", "a.", "a-", "A1", "@", "a@", "/home/", "/home/a", "://", "http://a:", "http://a.b:1@", "eyJ", "eyJa.", "sk-",
+    "hf_", "1.", "1.2.3.4.", "1.2.3.4 ", ":", "::", "f:", "fe80:", "token=", "api_key=", "api_key ", "token..", "_",
+    "%2F", "secret: ", "cookie:", "bearer ", "authorization: ", "-----BEGIN PRIVATE KEY-----", "node name: ",
+    "host=a-1 ", "-",
+    "[a-1]:80 ", "~a/", "user-1", "login a password ", "a:1:2 [0] NCCL ", "\\", '"', "\u4e2d", "….",
 ]  # fmt: skip
 
 
