@@ -18,7 +18,7 @@ from rich.text import Text as RichText
 from runbook.evidence import Item, Slot
 from runbook.exits import ExitCode
 from runbook.finding import Citation, Finding, Grid, Measurement, Table, Verdict
-from runbook.flow.model import Action, Change, Flow, Node
+from runbook.flow.model import Action, Flow, Node
 from runbook.glyphs import MARKS, STANDINGS, VERDICTS, Sign, wants_ascii
 from runbook.session.desk import Desk
 from runbook.text import Text, sanitise
@@ -217,7 +217,7 @@ class Plain:
         if action.link is not None:
             self.line(action.link, 6, "cyan")
         if action.change is not None:
-            for part in change_lines(action.change):
+            for part in action.change.lines():
                 self.line(part, 6, "bold")
 
     def open_group(self, slots: tuple[str, ...], opens: Sequence[Open]) -> None:
@@ -264,7 +264,7 @@ class Plain:
             self.line(node.note.say(self.language), 2, "dim")
         if node.change is not None:
             self.line(self.say("Run again with this change:", "做如下改动后重新运行："), 2)
-            for part in change_lines(node.change):
+            for part in node.change.lines():
                 self.line(part, 4, "bold")
         for finding in decision.findings:
             self.finding(finding, 2)
@@ -302,13 +302,3 @@ def shared_widths(wanted: Sequence[int], room: int) -> list[int]:
         widths[number] = max(1, min(wanted[number], left // (len(wanted) - place)))
         left -= widths[number]
     return widths
-
-
-def change_lines(change: Change) -> list[str]:
-    """Return a change as lines that a person can carry out."""
-    return [
-        *(f"+ {flag}" for flag in change.add),
-        *(f"- {flag}" for flag in change.remove),
-        *(f"= {flag} {value}" for flag, value in change.set.items()),
-        *(f"env {name}={value}" for name, value in change.env.items()),
-    ]

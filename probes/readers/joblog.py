@@ -26,6 +26,7 @@ TAIL_CHARACTERS = 20_000
 _TAIL_BYTES = TAIL_CHARACTERS * 4 + 1024
 
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+_ANSI_BYTES = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]")
 _RAY = re.compile(
     r"^\((?P<actor>[A-Za-z_][\w.]*)(?: pid=(?P<pid>\d+))?(?:, ip=(?P<ip>[\w.:]+))?(?: \+\d+[smh]\w*)?\) ?"
 )
@@ -144,9 +145,16 @@ def citation(hit: Hit, count: int | None = None) -> Citation:
     Of a line that is longer than an excerpt, the part from the match on is quoted.
     """
     line = parse(hit.raw)
-    shown = hit.text if len(hit.raw) > EXCERPT_LIMIT else hit.raw
+    shown = _from_match(hit) if len(hit.raw) > EXCERPT_LIMIT else hit.raw
     count = line.count if count is None else count
     return cite(hit.file.path, shown, line=hit.line, offset=hit.offset, count=count, time=line.time)
+
+
+def _from_match(hit: Hit) -> bytes:
+    """Return the line from the match on; where the match begins inside an escape sequence, from behind it."""
+    escape = hit.raw.rfind(b"\x1b", 0, hit.start)
+    code = _ANSI_BYTES.match(hit.raw, escape) if escape >= 0 else None
+    return hit.text[max(code.end() - hit.start, 0) :] if code else hit.text
 
 
 def cite_placed(file: LogFile, place: Placed) -> Citation:

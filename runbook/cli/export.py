@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
 
 from runbook.cli import desks, options
 from runbook.errors import UsageError
@@ -27,6 +28,9 @@ def add_target(parser: argparse.ArgumentParser, metavar: str, words: str) -> Non
     parser.add_argument("session", metavar=metavar, help=words)
     parser.add_argument("--format", choices=formats(), default="markdown", help="default: %(default)s")
     parser.add_argument("--output", metavar="PATH", help="file to write (default: in the session; - for stdout)")
+    parser.add_argument("--hide", action="append", default=[], metavar="WORD", help="a further word to hide")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing file")
+    parser.add_argument("--into-run", action="store_true", help="allow a file inside RUN")
     options.add_common(parser)
     options.add_sessions(parser)
 
@@ -44,7 +48,7 @@ def run(parsed: argparse.Namespace) -> int:
     catalog = options.catalog(parsed)
     records, _ = read(session)
     desk = Desk(catalog, records=records, session_id=os.path.basename(session), language=parsed.lang)
-    path = write_ticket(desk, parsed.format, parsed.output, session)
+    path = _write(parsed, desk, session)
     if path is not None:
         print(path)
     return ExitCode.CLEAR
@@ -58,7 +62,7 @@ def _of_run(parsed: argparse.Namespace) -> int:
         desk.begin(root)
         desks.collect(desk, root, options.given(parsed))
         desks.ask_all(desk, desk.triage_probes())
-        path = write_ticket(desk, parsed.format, parsed.output, desk.folder)
+        path = _write(parsed, desk, desk.folder)
         if path is not None:
             desk.append(ev.Exported(parsed.format, str(path)))
             print(path)
@@ -66,3 +70,15 @@ def _of_run(parsed: argparse.Namespace) -> int:
         return ExitCode.CLEAR
     finally:
         desk.close()
+
+
+def _write(parsed: argparse.Namespace, desk: Desk, folder: str | Path) -> Path | None:
+    return write_ticket(
+        desk,
+        parsed.format,
+        parsed.output,
+        folder,
+        hide=parsed.hide,
+        overwrite=parsed.overwrite,
+        into_run=parsed.into_run,
+    )

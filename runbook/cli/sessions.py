@@ -6,6 +6,7 @@ import argparse
 import datetime as dt
 import os
 import sys
+from collections.abc import Iterable
 
 from runbook.cli import desks, export, options
 from runbook.cli.terminal import interactive
@@ -55,8 +56,7 @@ def _list(parsed: argparse.Namespace) -> int:
 def _show(parsed: argparse.Namespace) -> int:
     folder = find(sessions_dir(parsed.sessions), parsed.session)
     records, warnings = read(folder)
-    for warning in warnings:
-        print(f"slime-runbook: {sanitise(warning)}", file=sys.stderr)
+    _tell(warnings)
     catalog = options.catalog(parsed)
     desk = Desk(catalog, records=records, session_id=os.path.basename(folder), language=parsed.lang)
     plain = Plain(parsed.lang, ascii_only=parsed.ascii)
@@ -74,6 +74,7 @@ def _resume(parsed: argparse.Namespace) -> int:
     folder = find(sessions_dir(parsed.sessions), parsed.session)
     catalog = options.catalog(parsed)
     journal = Journal.open(folder, take_over=parsed.take_over)
+    _tell(journal.warnings)
     desk = Desk(catalog, journal, journal.records, session_id=journal.id, folder=str(folder), language=parsed.lang)
     try:
         for words in desk.warnings:
@@ -91,3 +92,8 @@ def _resume(parsed: argparse.Namespace) -> int:
         return walk_through(desk, catalog.flows[flow], Plain(parsed.lang, ascii_only=parsed.ascii), take_probes=False)
     finally:
         desk.close()
+
+
+def _tell(warnings: Iterable[str]) -> None:
+    for warning in warnings:
+        print(f"slime-runbook: {sanitise(warning)}", file=sys.stderr)

@@ -23,6 +23,15 @@ class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     set: dict[str, str] = {}
     env: dict[str, str] = {}
 
+    def lines(self) -> tuple[str, ...]:
+        """Return what a person does to the launch script, as the lines of a diff."""
+        return (
+            *(f"- {flag}" for flag in self.remove),
+            *(f"+ {flag}" for flag in self.add),
+            *(f"+ {flag} {value}" for flag, value in self.set.items()),
+            *(f"+ export {name}={value}" for name, value in self.env.items()),
+        )
+
 
 class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One thing a person can do. Exactly one of command, change and link is given; say explains it."""

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping
 
 from runbook.finding import Citation, Finding, Measurement
-from runbook.flow.model import Action, Cause, Change, Flow
+from runbook.flow.model import Action, Cause, Flow
 from runbook.session.state import SessionState
 from runbook.text import Text, sanitise
 from runbook.ticket import transcript as tr
@@ -67,7 +67,7 @@ def proof_of(make: Speaker, finding: Finding) -> tr.Proof:
 
 def do(make: Speaker, action: Action) -> tr.Do:
     """Return an action of a flow."""
-    change = change_lines(action.change) if action.change is not None else ()
+    change = action.change.lines() if action.change is not None else ()
     return tr.Do(make.say(action.say), lines(action.command or ""), change, sanitise(action.link or ""))
 
 
@@ -94,16 +94,6 @@ def lines(words: str) -> str:
 def show_path(path: str) -> str:
     """Return a path as text that can be written anywhere: bytes that are no UTF-8 become escapes."""
     return sanitise(path.encode("utf-8", "backslashreplace").decode("utf-8"))
-
-
-def change_lines(change: Change) -> tuple[str, ...]:
-    """Return the lines that tell a person how to change a launch script, as in a diff."""
-    return (
-        *(f"- {flag}" for flag in change.remove),
-        *(f"+ {flag}" for flag in change.add),
-        *(f"+ {flag} {value}" for flag, value in change.set.items()),
-        *(f"+ export {name}={value}" for name, value in change.env.items()),
-    )
 
 
 def place(citation: Citation) -> tr.Place:

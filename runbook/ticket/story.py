@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from runbook.flow.model import Flow
 from runbook.text import sanitise
 from runbook.ticket import transcript as tr
-from runbook.ticket.parts import Speaker, change_lines, do, place
+from runbook.ticket.parts import Speaker, do, place
 from runbook.walk import By, How, Step, position
 
 
@@ -102,7 +102,7 @@ def _settle(make: Speaker) -> tr.Next:
     node = make.flows[chosen.flow].nodes[chosen.node]
     actions = tuple(do(make, action) for action in node.actions)
     if node.change is not None:
-        actions = (tr.Do(make.word("next.experiment"), change=change_lines(node.change)), *actions)
+        actions = (tr.Do(make.word("next.experiment"), change=node.change.lines()), *actions)
     return tr.Next(make.say(chosen.question), make.say(chosen.settle_with), actions, node.probes, settles=True)
 
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from runbook.evidence import Item
 from runbook.finding import Citation, Finding, Grid, Measurement, Table, Verdict, found, unknown
 from runbook.flow.model import Action, Change, Node
-from runbook.plain import CITATIONS_SHOWN, Plain, change_lines
+from runbook.plain import CITATIONS_SHOWN, Plain
 from runbook.session import events as ev
 from runbook.session.desk import Desk
 from runbook.text import Text
@@ -188,4 +188,4 @@ def test_the_recommended_answer_is_marked() -> None:
 def test_changes_are_instructions() -> None:
     """Added and removed flags, new values and variables each have their sign."""
     change = Change(add=("--a",), remove=("--b",), set={"--c": "1"}, env={"D": "2"})
-    assert change_lines(change) == ["+ --a", "- --b", "= --c 1", "env D=2"]
+    assert change.lines() == ("- --b", "+ --a", "+ --c 1", "+ export D=2")

@@ -84,7 +84,7 @@ def test_an_experiment_is_shown_as_a_change(world: World) -> None:
     """At an experiment the change to make is shown, and the first run's findings do not answer it."""
     done = world("run", "small", world.log(small.FINE), "--sessions", world.sessions, stdin="no\n\nq\n")
     assert done.returncode == 3
-    for change in ("+ --no-offload", "= --steps 1", "env DEBUG=1"):
+    for change in ("+ --no-offload", "+ --steps 1", "+ export DEBUG=1"):
         assert change in done.stdout
     shown = done.stdout.partition("small / released")[2]
     assert "recommended" not in shown

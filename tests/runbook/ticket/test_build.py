@@ -6,10 +6,9 @@ import msgspec
 
 from runbook.evidence import Item
 from runbook.finding import Citation, Finding, Verdict
-from runbook.flow.model import Change
 from runbook.session import events as ev
 from runbook.session.state import SessionState, fold, replay
-from runbook.ticket.parts import change_lines, show_path
+from runbook.ticket.parts import show_path
 from runbook.ticket.transcript import Transcript
 from runbook.walk import By
 from tests.runbook.ticket.sample import FAULT, FLOWS, LINE, LOG, open_state, sample, text, triage_state, walked_state
@@ -159,8 +158,6 @@ def test_the_language_is_the_one_asked_for() -> None:
     assert ticket.next.title == "修复：与 DeepEP 有关的非法显存访问"
 
 
-def test_paths_and_changes_as_text() -> None:
-    """A path keeps every byte visible; a change reads like a diff."""
+def test_paths_as_text() -> None:
+    """A path keeps every byte visible."""
     assert show_path("/a/b\udc80c") == "/a/b\\udc80c"
-    change = Change(add=("--a",), remove=("--b",), set={"--c": "1"}, env={"D": "2"})
-    assert change_lines(change) == ("- --b", "+ --a", "+ --c 1", "+ export D=2")
