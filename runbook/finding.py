@@ -95,6 +95,17 @@ class Grid(msgspec.Struct, frozen=True):
     legend: tuple[tuple[str, Text, str], ...]
 
 
+class Proposal(msgspec.Struct, frozen=True):
+    """An edit of one file that would mend the fault, as a unified diff; the original is never touched.
+
+    name: file name under which the session keeps it, such as "config.json.patch". of: path of the file it is for.
+    """
+
+    name: str
+    of: str
+    diff: str
+
+
 class Finding(msgspec.Struct, frozen=True):
     """The answer of one probe.
 
@@ -110,6 +121,7 @@ class Finding(msgspec.Struct, frozen=True):
     measurements: tuple[Measurement, ...] = ()
     tables: tuple[Table, ...] = ()
     grids: tuple[Grid, ...] = ()
+    proposals: tuple[Proposal, ...] = ()
     settle_with: Text | None = None
     slots: tuple[str, ...] = ()
     probe: str = ""
@@ -126,10 +138,11 @@ def found(
     measurements: tuple[Measurement, ...] = (),
     tables: tuple[Table, ...] = (),
     grids: tuple[Grid, ...] = (),
+    proposals: tuple[Proposal, ...] = (),
 ) -> Finding:
     """Return a finding that answers its question (verdict ok, problem or warning)."""
     summary = Text(sanitise(en), sanitise(zh))
-    return Finding(verdict, answer, summary, citations, measurements, tables, grids)
+    return Finding(verdict, answer, summary, citations, measurements, tables, grids, proposals)
 
 
 def unknown(

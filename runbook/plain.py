@@ -20,6 +20,7 @@ from runbook.exits import ExitCode
 from runbook.finding import Citation, Finding, Grid, Measurement, Table, Verdict
 from runbook.flow.model import Action, Flow, Node
 from runbook.glyphs import MARKS, STANDINGS, VERDICTS, Sign, wants_ascii
+from runbook.picture import grid_lines, proposal_lines
 from runbook.session.desk import Desk
 from runbook.text import Text, sanitise
 from runbook.triage import Open, Report, Standing, Verdicted, exit_code, settling
@@ -86,6 +87,7 @@ class Plain:
             self.table(table, indent + 2)
         for grid in finding.grids:
             self.grid(grid, indent + 2)
+        self.proposals(finding, indent + 2)
         if finding.settle_with is not None:
             self.line(self.say("settle it: ", "如何确定：") + finding.settle_with.say(self.language), indent + 2)
 
@@ -126,20 +128,26 @@ class Plain:
             self.line(self.say(f"and {more} more rows", f"另有 {more} 行"), indent, "dim")
 
     def grid(self, grid: Grid, indent: int) -> None:
-        """Write a picture of cells with its legend; columns are numbered by their first and last label."""
-        roles = {code: role for code, _, role in grid.legend}
+        """Write a picture of cells with its legend; colour repeats what the code letters say."""
+        roles = {code: ROLES.get(role, "") for code, _, role in grid.legend}
         self.line(grid.title.say(self.language), indent)
-        width = max((len(row) for row in grid.rows), default=0)
-        for label, cells in zip(grid.rows, grid.cells, strict=True):
-            text = RichText(" " * (indent + 2) + sanitise(label).ljust(width) + "  ")
-            for code in cells:
-                text.append(sanitise(code), ROLES.get(roles.get(code, ""), ""))
+        lines = grid_lines(grid, self.language)
+        for drawn, cells in zip(lines, grid.cells, strict=False):
+            text = RichText(" " * (indent + 2) + drawn)
+            begin = len(text) - len(cells)
+            for number, code in enumerate(cells):
+                text.stylize(roles.get(code, ""), begin + number, begin + number + 1)
             self.console.print(text, soft_wrap=True)
-        if grid.columns:
-            ends = f"{grid.columns[0]} … {grid.columns[-1]}" if len(grid.columns) > 1 else grid.columns[0]
-            self.line(" " * (width + 2) + (ends.replace("…", "...") if self.ascii else ends), indent + 2, "dim")
-        legend = "   ".join(f"{code} {words.say(self.language)}" for code, words, _ in grid.legend)
-        self.line(legend, indent + 2, "dim")
+        for drawn in lines[len(grid.rows) :]:
+            self.line(drawn, indent + 2, "dim")
+
+    def proposals(self, finding: Finding, indent: int) -> None:
+        """Write the edits that a finding proposes."""
+        for path, lines in proposal_lines(finding):
+            self.line(self.say(f"proposed edit of {path}:", f"建议对 {path} 的修改："), indent)
+            for drawn in lines:
+                style = {"+": "green", "-": "red"}.get(drawn[:1], "")
+                self.console.print(RichText(" " * (indent + 2) + drawn, style), soft_wrap=True)
 
     def evidence(self, items: Iterable[Item], slots: Mapping[str, Slot]) -> None:
         """Write what was taken and why, and which slots are empty."""
@@ -189,6 +197,9 @@ class Plain:
         for finding in cause.by:
             self.line(finding.summary.say(self.language), 2)
             self.citations(finding.citations, 4)
+            for grid in finding.grids:
+                self.grid(grid, 4)
+            self.proposals(finding, 4)
         if cause.consequences:
             follows = self.say("its consequences: ", "其后果：") + ", ".join(cause.consequences)
             self.line(follows, 2)

@@ -259,7 +259,7 @@ def settling(unknown: Iterable[Open]) -> list[tuple[tuple[str, ...], tuple[Open,
     """Group open nodes by the slots that would settle them, most nodes first; what only a person can settle is last."""
     groups: dict[tuple[str, ...], list[Open]] = {}
     for open_ in unknown:
-        groups.setdefault(open_.slots, []).append(open_)
+        groups.setdefault(tuple(sorted(set(open_.slots))), []).append(open_)
     ordered = sorted(groups.items(), key=lambda group: (not group[0], -len(group[1])))
     return [(slots, tuple(opens)) for slots, opens in ordered]
 

@@ -8,6 +8,7 @@ methods may be called from any thread.
 from __future__ import annotations
 
 import getpass
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +18,7 @@ from runbook import __version__
 from runbook.catalog import Catalog
 from runbook.discovery import Found as Discovered
 from runbook.discovery import discover_installed
-from runbook.errors import EvidenceError, RunbookError
+from runbook.errors import EvidenceError, RunbookError, SessionError
 from runbook.finding import Finding
 from runbook.runner import Job, Runner
 from runbook.session import events as ev
@@ -156,6 +157,7 @@ class Desk:
         def done(finding: Finding) -> None:
             if not self._closing:
                 self._guard(lambda: self.append(ev.Found(finding, run)))
+                self._guard(lambda: self._keep(finding))
 
         def progress(amount: float, total: float | None, unit: str) -> None:
             if holder:
@@ -204,6 +206,19 @@ class Desk:
         with self._lock:
             self._closed = True
             self._log.close()
+
+    def _keep(self, finding: Finding) -> None:
+        """Write the edits that a finding proposes into the session's folder; the originals stay as they are."""
+        for proposal in finding.proposals if self.folder else ():
+            path = os.path.join(self.folder, f"{finding.probe}.{os.path.basename(proposal.name)}")
+            try:
+                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+                with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
+                    file.write(proposal.diff)
+            except OSError as error:
+                raise SessionError(
+                    f"{path}: cannot be written: {error.strerror}", "make room, then ask again"
+                ) from error
 
     def _guard(self, action: Callable[[], object]) -> None:
         """Run `action` on a thread of the runner; an error of ours goes to the listeners instead of being lost."""

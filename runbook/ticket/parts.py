@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from runbook.finding import Citation, Finding, Measurement
 from runbook.flow.model import Action, Cause, Flow
+from runbook.picture import grid_lines, proposal_lines
 from runbook.session.state import SessionState
 from runbook.text import Text, sanitise
 from runbook.ticket import transcript as tr
@@ -62,7 +63,10 @@ class Speaker:
 
 def proof_of(make: Speaker, finding: Finding) -> tr.Proof:
     """Return what a finding says and the places that prove it."""
-    return tr.Proof(finding.probe, make.say(finding.summary), tuple(place(c) for c in finding.citations))
+    pictures = tuple(tr.Drawing(make.say(grid.title), grid_lines(grid, make.language)) for grid in finding.grids)
+    edits = tuple(tr.Drawing(path, lines, "diff") for path, lines in proposal_lines(finding))
+    places = tuple(place(citation) for citation in finding.citations)
+    return tr.Proof(finding.probe, make.say(finding.summary), places, (*pictures, *edits))
 
 
 def do(make: Speaker, action: Action) -> tr.Do:

@@ -56,12 +56,21 @@ class Do(msgspec.Struct, frozen=True):
     link: str = ""
 
 
+class Drawing(msgspec.Struct, frozen=True):
+    """Lines to be shown as they are: a picture of cells, or ("diff") a proposed edit."""
+
+    title: str
+    lines: tuple[str, ...]
+    language: str = "text"
+
+
 class Proof(msgspec.Struct, frozen=True):
-    """What a probe found, with the places that prove it."""
+    """What a probe found, with the places that prove it and the pictures that show it."""
 
     probe: str
     summary: str
     places: tuple[Place, ...] = ()
+    drawings: tuple[Drawing, ...] = ()
 
 
 class CauseLine(msgspec.Struct, frozen=True):

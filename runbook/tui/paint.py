@@ -7,12 +7,13 @@ read as markup; a status is always sign and word, in colour where there is colou
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from textual.content import Content
 
 from runbook.finding import Citation, Finding, Grid, Measurement, Table
 from runbook.glyphs import VERDICTS
+from runbook.picture import proposal_lines
 from runbook.text import sanitise
 from runbook.tui.view import STILL_AFTER, Running, View
 
@@ -118,6 +119,13 @@ def table_block(view: View, table: Table, width: int) -> Content:
     return lines(Content.styled(view.say(table.title), ink.strong), draw(head, ink.dim), *body, *more)
 
 
+def edit_block(view: View, path: str, diff: Sequence[str]) -> Content:
+    """Return a proposed edit as a coloured diff below the path of the file that it is for."""
+    inks = {"+": view.ink.good, "-": view.ink.bad, "@": view.ink.dim}
+    drawn = [Content.styled(line, inks.get(line[:1], "")) for line in diff]
+    return Content("\n").join([Content.styled(path, view.ink.strong), *drawn])
+
+
 def grid_block(view: View, grid: Grid, width: int) -> Content:
     """Return a picture of cells with its legend, cut to the pane.
 
@@ -168,6 +176,7 @@ def finding_block(view: View, finding: Finding, width: int, first: int, chosen: 
         parts.append(indent(measurement_rows(view, finding.measurements, width - 2), 2))
     parts += [indent(table_block(view, table, width - 2), 2) for table in finding.tables]
     parts += [indent(grid_block(view, grid, width - 2), 2) for grid in finding.grids]
+    parts += [indent(edit_block(view, path, lines), 2) for path, lines in proposal_lines(finding)]
     return lines(*parts)
 
 

@@ -60,6 +60,9 @@ HEALTHY = {
     "dump.logprob_gap": "agree",
     "dump.readable": "readable",
     "dump.ref_logprobs": "equal",
+    "hf.expected_names": "complete",
+    "hf.shards": "complete",
+    "quant.kind": "none",
     "megatron.checkpoint_dir": "complete",
     "rollout.coherence": "coherent",
     "rollout.model_kind": "instruct",
@@ -115,6 +118,8 @@ PROVEN = {
     "skipped-keys": ({"megatron.load_log": "partial!"}, "checkpoint-incomplete"),
     "lost-resume": ({"launch.load_fallback": "fell-back!"}, "checkpoint-not-loaded"),
     "model-args": ({"launch.model_args": "mismatch!"}, "model-args-mismatch"),
+    "other-checkpoint": ({"megatron.names": "differs!"}, "model-args-mismatch"),
+    "lost-parameters": ({"megatron.names": "missing!"}, "checkpoint-incomplete"),
     "refused-args": ({"megatron.args_in_log": "mismatch!"}, "model-args-mismatch"),
     "update-failed": ({"engine.in_log": "update-failed!"}, "weight-update-failed"),
     "gap": ({"metrics.logprob_gap": "large!"}, "train-rollout-logprob-gap"),
@@ -140,11 +145,24 @@ PROVEN = {
     "template": ({"launch.dump_flags": "no-template!"}, "debug-dump-template"),
     "conflict": ({"launch.dump_flags": "conflict!"}, "debug-flags-conflict"),
     "sft": ({"launch.dump_flags": "sft-without-debug-train-only!"}, "debug-flags-conflict"),
+    "zero-router": ({"hf.content_sample": "zero!"}, "zero-weights"),
+    "nan-weight": ({"hf.content_sample": "nonfinite!"}, "nonfinite-weights"),
     "core-worker": ({"ray_debugger.no_core_worker": "no-core-worker!"}, "ray-debugger-core-worker"),
     "breakpoint": ({"ray_debugger.driver": "breakpoint-without-init!"}, "ray-debugger-core-worker"),
     "misspelt": ({"ray_debugger.env": "misspelt!"}, "ray-debugger-not-enabled"),
     "left-behind": ({"ray_debugger.driver": "left-behind?"}, "ray-debugger-left-behind"),
     "device-assert": ({"cuda.ima_in_log": "device-assert!"}, "device-side-assert"),
+    "lost-shard": ({"hf.shards": "missing!"}, "shard-missing"),
+    "cut-shard": ({"hf.shards": "corrupt!"}, "shard-corrupt"),
+    "poor-index": ({"hf.shards": "index-incomplete!"}, "index-incomplete"),
+    "poor-layer": ({"hf.expected_names": "layer-keys-missing!"}, "layer-keys-missing"),
+    "foreign-config": ({"hf.expected_names": "wrong-shape!"}, "config-not-of-weights"),
+    "router": ({"quant.kind": "compressed-tensors", "quant.router": "not-ignored!"}, "quant-router-not-ignored"),
+    "embedding": (
+        {"quant.kind": "compressed-tensors", "quant.nonlinear": "not-covered!"},
+        "quant-nonlinear-not-ignored",
+    ),
+    "quant-config": ({"quant.kind": "fp8", "quant.config": "invalid!"}, "quant-config-invalid"),
     "launch-failure": ({"cuda.ima_in_log": "launch-failure!"}, "kernel-launch-failure"),
 }
 """Faults that one finding proves, and the cause each must confirm, whatever else is healthy or unknown."""
@@ -152,7 +170,7 @@ PROVEN = {
 COHERENT_ONLY = {"grad-norm", "grad-norm-of-moe"}
 """What the guide asks only once the text is coherent."""
 
-GARBLED_ONLY = {"no-tracker", "absent-iteration", "model-args"}
+GARBLED_ONLY = {"no-tracker", "absent-iteration", "model-args", "other-checkpoint", "lost-parameters"}
 """What the guide asks only when the text is not coherent."""
 
 
@@ -251,6 +269,15 @@ def test_a_missing_permute_fusion_is_settled_by_an_experiment() -> None:
 def test_a_missing_permute_fusion_is_no_fault_while_numbers_are_good() -> None:
     """A flag alone is not blamed when KL is zero and grad_norm is small."""
     assert confirmed({**HEALTHY, "launch.moe_permute_fusion": "missing?"}) == []
+
+
+def test_a_difference_that_only_an_update_would_show_is_not_confirmed() -> None:
+    """A sound checkpoint that slime's updates might spoil leaves the cause possible and the experiment open."""
+    said = {"quant.kind": "compressed-tensors", "quant.config": "valid", "quant.router": "no-router"}
+    whole = report({**HEALTHY, **said, "quant.nonlinear": "update-differs?"})
+    assert [cause.cause for cause in whole.confirmed] == []
+    assert "quant-nonlinear-not-ignored" in {cause.cause for cause in whole.possible}
+    assert ("int4", "update-spoils") in {(each.flow, each.node) for each in whole.unknown if each.experiment}
 
 
 @pytest.mark.parametrize("lead", ["cuda-graph", "speculative", "deepep"])

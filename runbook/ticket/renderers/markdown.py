@@ -15,7 +15,7 @@ from runbook.glyphs import STANDINGS, VERDICTS
 from runbook.session.journal import TOOL
 from runbook.ticket import transcript as tr
 from runbook.ticket.fit import Block, fit
-from runbook.ticket.gfm import cell, clip, code, plain, row, table_head
+from runbook.ticket.gfm import cell, clip, code, fence, plain, row, table_head
 from runbook.ticket.gfm_page import Page, action_lines, one_blank, when
 from runbook.ticket.renderers import Renderer
 from runbook.triage import Standing
@@ -72,6 +72,7 @@ def _first_cause(page: Page, cause: tr.CauseLine) -> list[str]:
         begin = f"{standing}: " if number == 0 else ""
         lines += [f"{begin}{plain(proof.summary, 1000)}", ""]
         lines += [*page.quote(proof.places[:_SHOWN]), ""] if proof.places else []
+        lines += _drawings(proof)
     if cause.fix:
         lines += [f"**{page.say('fix')}:** {plain(cause.fix, 2000)}", ""]
     if cause.chain:
@@ -81,6 +82,15 @@ def _first_cause(page: Page, cause: tr.CauseLine) -> list[str]:
         explained = "; ".join(plain(title, 120) for title in cause.consequences[:12])
         lines += [f"**{page.say('consequences')}:** {explained}", ""]
     return lines
+
+
+def _drawings(proof: tr.Proof) -> list[str]:
+    """Return pictures and proposed edits, each in a block that keeps its columns."""
+    return [
+        line
+        for drawing in proof.drawings
+        for line in (f"**{plain(drawing.title, 200)}**", "", *fence("\n".join(drawing.lines), drawing.language), "")
+    ]
 
 
 def _link(page: Page, number: int, link: tr.Link) -> str:
