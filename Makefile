@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test format lint types contracts unit wheel bench docs clean
+.PHONY: demo test format lint types contracts unit wheel bench sglang docs clean
 
 demo: $(VENV)/ready
 	@$(BIN)/slime-runbook demo
@@ -42,6 +42,9 @@ wheel: $(VENV)/ready
 
 bench: $(VENV)/ready
 	$(BIN)/python -m benchmarks
+
+sglang: $(VENV)/ready
+	SLIME_RUNBOOK_SGLANG_CPU=1 $(BIN)/python -m pytest tests/sglang_cpu -m sglang
 
 docs: $(VENV)/ready
 	$(BIN)/python -m tests.generate_docs

@@ -11,7 +11,7 @@ ROUNDS = 9
 
 
 def main() -> None:
-    """Print the figures with the reach of DESIGN §8."""
+    """Print the figures, each with what it must reach."""
     command = str(Path(sys.executable).with_name("slime-runbook"))
     timings = interleaved(
         {

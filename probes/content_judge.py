@@ -25,6 +25,7 @@ from probes.hf_names import LAYER, OPEN
 from probes.readers.hf_config import field
 from probes.readers.safetensors_header import Entry
 from probes.readers.tensor_scan import BLOCK, LAYOUTS, Layout, Looked
+from probes.thresholds.tensors import MANY
 from runbook.finding import Citation, cite
 from runbook.text import Text
 
@@ -39,8 +40,6 @@ COPIED_KINDS = frozenset(("linear", "expert", "fused", "router"))
 ONE_PLUS_NORMS = frozenset(("qwen3_next", "qwen3_5", "qwen3_5_moe"))
 SCALES = frozenset(("weight_scale", "weight_scale_inv", "scales"))
 NO_FLOAT = Layout(1)
-MANY = 64
-"""Elements from which on equal values are no chance and no broadcast."""
 
 _KINDS = (
     (re.compile(r"\.experts\.(?:\d+\.)?\w+(?:\.weight)?\Z"), "expert"),
@@ -202,7 +201,7 @@ def _plain(case: _Case, one: Stored, seen: Looked) -> Iterator[Mark]:
         yield _mark(case, "zero", bool(filled), one, en, zh)
     elif seen.zero or kind not in FILLED_KINDS:
         return
-    elif seen.constant and one.numel >= MANY:
+    elif seen.constant and one.numel >= MANY.value:
         yield _mark(case, "constant", False, one, f"all {one.numel} values are the same", f"{one.numel} 个值完全相同")
     elif seen.hollow >= BLOCK and kind not in ("embedding", "head"):  # their last rows may be padding
         en = f"{seen.hollow} of its bytes lie in stretches of zeros, as in a file that was not written to its end"
@@ -212,7 +211,7 @@ def _plain(case: _Case, one: Stored, seen: Looked) -> Iterator[Mark]:
 def _packed(case: _Case, one: Stored, seen: Looked) -> Iterator[Mark]:
     """Yield the marks of packed words, which matter only when they are all equal."""
     filled = case.kinds.must_be_filled(one.plain)
-    if not seen.constant or one.numel < MANY or filled is False:
+    if not seen.constant or one.numel < MANY.value or filled is False:
         return
     word = _first_word(case, one)
     point = case.stored.get((one.file, f"{one.name.removesuffix(one.part)}weight_zero_point"))
@@ -260,7 +259,7 @@ def _duplicates(case: _Case) -> Iterator[Mark]:
     by_hash: dict[tuple[str, str, int], list[Stored]] = defaultdict(list)
     for key, seen in case.looked.items():
         one = case.stored.get(key)
-        if one is None or seen.constant or seen.zero or one.numel < MANY or one.part in SIDE_PARTS:
+        if one is None or seen.constant or seen.zero or one.numel < MANY.value or one.part in SIDE_PARTS:
             continue
         by_hash[seen.hash, one.entry.dtype, one.numel].append(one)
     for alike in by_hash.values():

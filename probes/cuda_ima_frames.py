@@ -2,8 +2,9 @@
 
 A core dump, cuda-gdb or compute-sanitizer names the kernel and is believed first. Otherwise the traceback of the
 fault is read from the frame that raised outwards: DeepEP, the draft model of speculative decoding, or the replay of
-a CUDA graph. CUDA reports such a fault late, at some later call, so without CUDA_LAUNCH_BLOCKING=1 (and inside a
-captured graph even with it) the frames are a lead and not a proof: the verdict is then `warning`.
+a CUDA graph. CUDA reports such a fault late, at some later call, so the frames are a lead and not a proof (verdict
+`warning`) unless CUDA_LAUNCH_BLOCKING=1 reached the very process that failed. The kernels of a captured graph are
+launched together whatever the variable says (CUDA's documentation), so a frame in a graph is always a lead.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import re
 from collections.abc import Sequence
 
 from probes import faults, logs
+from probes.blocking import Blocking, of_every_job
 from probes.readers import joblog
 from probes.readers.joblog import Placed
-from probes.readers.logfiles import expand, window
 from probes.readers.logscan import Hit, signature
+from probes.settings import read_settings
 from runbook.evidence import Evidence
 from runbook.finding import Finding, Verdict, found, not_applicable, unknown
 from runbook.probe import Progress, probe
@@ -27,7 +29,6 @@ _NAMED = signature(
     r"|^#0 +0x[0-9a-f]+ in (\S.{0,2000}?)<<<\("
     r"|=========     at (?:0x[0-9a-f]+ in )?(\S.{0,2000}?)(?:\+0x[0-9a-f]+)?(?: in .*)?$",
 )
-_BLOCKING = re.compile(rb"CUDA_LAUNCH_BLOCKING[\"'\\]{0,4}\s{0,2}[=:]\s{0,2}[\"'\\]{0,4}1")
 _DEEPEP = re.compile(r"deep_?ep|fused_a2a|nvshmem|low_latency_(?:dispatch|combine)", re.IGNORECASE)
 _DRAFT = re.compile(
     r"/speculative/(?!.*(?:verify|target))|eagle_draft|draft_extend|forward_draft|multi_layer_eagle|_draft_worker"
@@ -74,7 +75,7 @@ def ima_frames(evidence: Evidence, report: Progress) -> Finding:
         breath = joblog.context(hit)
         where = _where(hit, breath)
         if where:
-            return _located(hit, *where, trusted=_blocking(evidence, breath))
+            return _located(evidence, hit, breath, *where)
     if evidence.has("cuda_coredump"):
         return unknown(
             "The log does not narrow down the illegal memory access; the core dump may.",
@@ -109,10 +110,17 @@ def _where(hit: Hit, breath: Sequence[Placed]) -> tuple[str, Placed] | None:
     return None
 
 
-def _located(hit: Hit, part: str, place: Placed, *, trusted: bool) -> Finding:
+def _located(evidence: Evidence, hit: Hit, breath: Sequence[Placed], part: str, place: Placed) -> Finding:
     """Build the finding for a part of the engine."""
-    en = "" if trusted else " (a lead: CUDA reports late, set CUDA_LAUNCH_BLOCKING=1 to be sure)"
-    zh = "" if trusted else "（仅为线索：CUDA 报错滞后，设置 CUDA_LAUNCH_BLOCKING=1 才能确定）"
+    en = zh = ""
+    graph = part == "cuda-graph" or any(_GRAPH.search(frame.file) for frame in joblog.frames(breath))
+    trusted = not graph and _blocking(evidence, hit, breath)
+    if graph:
+        en = " (a lead: a captured graph hides which of its kernels failed; run without graphs to be sure)"
+        zh = "（仅为线索：已捕获的 graph 看不出是哪个内核出错，关闭 CUDA graph 运行才能确定）"
+    elif not trusted:
+        en = " (a lead: CUDA reports late, set CUDA_LAUNCH_BLOCKING=1 to be sure)"
+        zh = "（仅为线索：CUDA 报错滞后，设置 CUDA_LAUNCH_BLOCKING=1 才能确定）"
     told = () if place.number == hit.line else (joblog.citation(hit),)
     return found(
         Verdict.PROBLEM if trusted else Verdict.WARNING,
@@ -123,11 +131,16 @@ def _located(hit: Hit, part: str, place: Placed, *, trusted: bool) -> Finding:
     )
 
 
-def _blocking(evidence: Evidence, breath: Sequence[Placed]) -> bool:
-    """Whether launches were blocking: by the launch script, or because the traceback lacks torch's warning about it."""
-    files, _ = expand(evidence.paths("launch"))
-    for file in files:
-        text = window(file, 0, 1024 * 1024)
-        if any(_BLOCKING.search(line) for line in text.split(b"\n") if not line.lstrip().startswith(b"#")):
-            return True
-    return any(b"DeepEP" in place.raw or b"deep_ep.cpp" in place.raw for place in breath)
+def _blocking(evidence: Evidence, hit: Hit, breath: Sequence[Placed]) -> bool:
+    """Whether CUDA_LAUNCH_BLOCKING=1 reached the process that failed, by the launch script.
+
+    An export on the head reaches that machine only; Ray leaves `ip=` out of the prefix of processes on the driver's
+    machine alone.
+    """
+    state = of_every_job(read_settings(evidence))
+    if state is Blocking.HEAD:
+        line = joblog.parse(hit.raw)
+        return line.actor is not None and line.ip is None
+    if state is Blocking.TRAINERS:
+        return faults.side(hit, breath)[0] == "train"
+    return state is Blocking.EVERYWHERE

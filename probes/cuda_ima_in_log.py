@@ -48,7 +48,7 @@ def ima_in_log(evidence: Evidence, report: Progress) -> Finding:
     alike = [hit for hit in hits if hit.label == first.label]
     ranks = logs.processes(alike)
     en, zh = _WORDS[first.label]
-    earlier = [hit for hit in scanned.of(faults.CUDA_OOM.label) if hit.file == first.file and hit.line < first.line]
+    earlier = [hit for hit in scanned.of(faults.CUDA_OOM.label) if scanned.earlier(hit, first)]
     en_more = f" CUDA ran out of memory before it, at line {earlier[0].line}." if earlier else ""
     zh_more = f"此前第 {earlier[0].line} 行曾显存不足。" if earlier else ""
     return found(

@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from probes import dump_thresholds as limit
 from probes import dumps, samples
 from probes.dumps import Read
 from probes.samples import Judged, Verdicts
+from probes.thresholds import samples as limit
 from runbook.evidence import Evidence
 from runbook.finding import Citation, Finding, Table, Verdict, cite, found, unknown
 from runbook.probe import Progress, probe
@@ -46,22 +46,28 @@ class _Grouping:
     tried: int = 1
 
     @property
-    def separates(self) -> bool:
-        """Return whether groups are garbled or fine as wholes, beyond what chance gives."""
-        bad = [value for value, (garbled, count) in self.shares.items() if garbled >= limit.SPLIT_BALANCE * count]
+    def chance(self) -> float:
+        """Return a bound on the probability that groups come out garbled or fine as wholes; 1 when they do not."""
+        bad = [value for value, (garbled, count) in self.shares.items() if garbled >= limit.SPLIT_BALANCE.value * count]
         mixed = sum(min(garbled, count - garbled) for garbled, count in self.shares.values())
-        whole = all(min(g, n - g) <= (1 - limit.SPLIT_BALANCE) * n for g, n in self.shares.values())
+        whole = all(min(g, n - g) <= (1 - limit.SPLIT_BALANCE.value) * n for g, n in self.shares.values())
         if not whole or not 0 < len(bad) < len(self.shares):
-            return False
+            return 1.0
         garbled, count = (sum(parts) for parts in zip(*self.shares.values(), strict=True))
         ways = math.comb(count, garbled)
-        chance = self.tried * math.comb(len(self.shares), len(bad)) * math.comb(count, mixed) / ways
-        return chance <= limit.SPLIT_CHANCE
+        return min(1.0, self.tried * math.comb(len(self.shares), len(bad)) * math.comb(count, mixed) / ways)
+
+    @property
+    def separates(self) -> bool:
+        """Return whether the groups differ beyond what chance gives."""
+        return self.chance <= limit.SPLIT_CHANCE.value
 
     @property
     def bad(self) -> list[str]:
         """Return the values whose samples are garbled."""
-        return [value for value, (garbled, count) in self.shares.items() if garbled >= limit.SPLIT_BALANCE * count]
+        return [
+            value for value, (garbled, count) in self.shares.items() if garbled >= limit.SPLIT_BALANCE.value * count
+        ]
 
 
 @probe(
@@ -131,17 +137,21 @@ def _group(name: str, pairs: Iterable[tuple[str, bool]], tried: int = 1) -> _Gro
 
 def _answer(path: str, marked: list[_Marked], garbled: tuple[Judged, ...]) -> Finding:
     names = sorted({name for sample in marked for name in sample.fields})
-    groupings = [_group(name, ((s.fields.get(name, "?"), s.garbled) for s in marked)) for name in names]
+    groupings = [
+        _group(name, ((s.fields.get(name, "?"), s.garbled) for s in marked), max(len(names), 1)) for name in names
+    ]
     telling = [one for one in groupings if 2 <= len(one.shares) <= len(marked) // 2]
     places = tuple(cite(path, f"sample {sample.index}: {sample.excerpt}") for sample in garbled[:3])
     for one in telling:
         if one.separates:
-            return _one_engine(one, places, Verdict.PROBLEM, f"{one.name} {', '.join(one.bad)}")
+            verdict = Verdict.PROBLEM if one.chance <= limit.SPLIT_SURE.value else Verdict.WARNING
+            return _one_engine(one, places, verdict, f"{one.name} {', '.join(one.bad)}")
     turns = range(2, min(_MAX_TURN, len(marked) // 4) + 1)
     for turn in turns:
         one = _group(f"index mod {turn}", ((str(s.index % turn), s.garbled) for s in marked), len(turns))
         if one.separates:
-            return _one_engine(one, places, Verdict.WARNING, f"index mod {turn} = {', '.join(one.bad)}")
+            where = f"index mod {turn} = {', '.join(one.bad)}"
+            return _one_engine(one, places, Verdict.WARNING, where, hint=True)
     if telling:
         return found(
             Verdict.OK,
@@ -161,8 +171,11 @@ def _answer(path: str, marked: list[_Marked], garbled: tuple[Judged, ...]) -> Fi
     )
 
 
-def _one_engine(one: _Grouping, places: tuple[Citation, ...], verdict: Verdict, what: str) -> Finding:
-    hint = verdict is Verdict.WARNING
+def _one_engine(
+    one: _Grouping, places: tuple[Citation, ...], verdict: Verdict, what: str, *, hint: bool = False
+) -> Finding:
+    """Build the finding. hint: only the order of the samples shows it."""
+    limit_of = limit.SPLIT_SURE if verdict is Verdict.PROBLEM else limit.SPLIT_CHANCE
     en = f"The garbled samples are exactly those with {what}"
     zh = f"乱码样本恰好是 {what} 的样本"
     return found(
@@ -171,6 +184,7 @@ def _one_engine(one: _Grouping, places: tuple[Citation, ...], verdict: Verdict, 
         f"{en}: a turn, as when one of several engines is at fault." if hint else f"{en}: look at that engine.",
         f"{zh}：呈轮转规律，像是多个引擎之一有问题。" if hint else f"{zh}：检查该引擎。",
         citations=places,
+        measurements=(limit_of.measure("chance of such a split", one.chance),),
         tables=(_table(one),),
     )
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from probes import dumps, token_gaps
-from probes import thresholds as limits
 from probes.dumps import Read, index_of, numbers
 from probes.readers.dump_errors import DumpError
 from probes.readers.rollout_dump import Dump, read_dump
+from probes.thresholds import metrics as limits
 from probes.token_gaps import Gaps, Pair
 from runbook.evidence import Evidence
 from runbook.finding import Finding, Table, Verdict, cite, found

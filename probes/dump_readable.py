@@ -108,8 +108,8 @@ def _finding(opened: list[_Opened]) -> Finding:
             )
     if faults and len(faults) == len(opened):
         return unknown(
-            f"No dump can be opened: {faults[0].message}.",
-            f"没有可打开的 dump：{faults[0].message}。",
+            f"No dump can be opened: {faults[0]}.",
+            f"没有可打开的 dump：{faults[0]}。",
             settle_en="Give files that can be read.",
             settle_zh="提供可读取的文件。",
             slots=dumps.SLOTS,

@@ -9,25 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from probes import dump_thresholds, dumps, token_gaps
-from probes import thresholds as limits
+from probes import dumps, ref_answers, token_gaps
 from probes.dumps import Read
 from probes.readers.dump_errors import DumpError
+from probes.thresholds import metrics as limits
 from probes.token_gaps import Gaps
 from runbook.evidence import Evidence
 from runbook.finding import Finding, Verdict, cite, found, not_applicable
 from runbook.probe import Progress, probe
-from runbook.text import Text
-
-_WORDS = {
-    "equal": Text("Actor and reference are exactly equal at step one", "第一步 actor 与 reference 完全相等"),
-    "close": Text("Actor and reference are equal but for rounding", "第一步 actor 与 reference 仅有舍入差异"),
-    "differ": Text("Actor and reference differ at step one", "第一步 actor 与 reference 不相等"),
-    "far": Text(
-        "Actor and reference are far apart at step one: not the same weights or not the same model",
-        "第一步 actor 与 reference 相差很大：权重或模型不同",
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -41,7 +30,7 @@ class _Compared:
 @probe(
     "dump.ref_logprobs",
     needs="train_dump|rollout_dump",
-    answers=("equal", "close", "differ", "far"),
+    answers=ref_answers.ORDER,
     en="Are log_probs and ref_log_probs equal at step one, token by token?",
     zh="第一步的 log_probs 与 ref_log_probs 逐 token 是否完全相等？",
     deadline=dumps.DEADLINE,
@@ -88,19 +77,18 @@ def _answer(compared: list[_Compared]) -> Finding:
     limit, verdict = limits.LOGPROB_EQUAL, Verdict.OK
     if together.largest == 0.0:
         answer = "equal"
-    elif together.mean <= dump_thresholds.REF_CLOSE.value:
-        answer, limit = "close", dump_thresholds.REF_CLOSE
+    elif together.mean <= limits.REF_CLOSE.value:
+        answer, limit = "close", limits.REF_CLOSE
     else:
         answer = "far" if together.mean > limits.LOGPROB_FAR.value else "differ"
         limit, verdict = limits.LOGPROB_FAR if answer == "far" else limit, Verdict.WARNING
-    words, (actor, reference) = _WORDS[answer], together.means
+    words, (actor, reference) = ref_answers.WORDS[answer], together.means
     en = f"{words.en}: {together.mean:.3g} nat/token over {together.tokens} tokens, at most {together.largest:.3g}"
     zh = f"{words.zh}：{together.tokens} 个 token 上平均 {together.mean:.3g} nat/token，最大 {together.largest:.3g}"
     if answer == "far":
         en, zh = f"{en}; means {actor:.2f} and {reference:.2f}", f"{zh}；均值 {actor:.2f} 与 {reference:.2f}"
     if verdict is Verdict.WARNING:
-        en += " (expected if they were loaded from different checkpoints)"
-        zh += "（若两者加载自不同的 checkpoint 则属预期）"
+        en, zh = en + ref_answers.EXPECTED.en, zh + ref_answers.EXPECTED.zh
     if together.strange:
         en, zh = f"{en}; {together.strange} tokens are not finite", f"{zh}；{together.strange} 个 token 不是有限数"
     sample = worst.gaps.worst

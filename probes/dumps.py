@@ -113,7 +113,7 @@ def nothing_read(read: Read, en: str, zh: str) -> Finding:
         first = read.faults[0]
         more = f" ({len(read.faults)} files)" if len(read.faults) > 1 else ""
         return unknown(
-            f"No dump could be read{more}: {first.message}",
+            f"No dump could be read{more}: {first}",
             f"没有可读取的 dump：{first.path}（原因见 dump.readable）",
             settle_en="Give a whole dump; dump.readable tells what is wrong with this one.",
             settle_zh="提供完整的 dump；dump.readable 会说明此文件的问题。",

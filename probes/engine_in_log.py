@@ -120,7 +120,7 @@ def _events(scanned: Scanned) -> Iterator[tuple[str, Hit]]:
     deepep = scanned.of(_DEEPEP.label)
     for hit in scanned.of(faults.ENGINE_EXCEPTION.label):
         end = faults.exception(joblog.context(hit), hit.line)
-        used = any(each.file == hit.file and each.line < hit.line for each in deepep)
+        used = any(scanned.earlier(each, hit) for each in deepep)
         about = end is None or _DEEPEP_ERROR.search(end.raw.decode("utf-8", "replace"))
         yield ("deepep-crash" if used and about else "crashed"), hit
 
@@ -130,7 +130,7 @@ def _explained(scanned: Scanned, answer: str, hit: Hit) -> bool:
     if answer == faults.FP8_SCALE.label:
         return False
     known = scanned.of(*(each.label for each in _FAULTS))
-    if any(each.file == hit.file and each.line < hit.line for each in known):
+    if any(scanned.earlier(each, hit) for each in known):
         return True
     near = {each.line for each in known if each.file == hit.file}
     return bool(near) and any(place.number in near for place in joblog.context(hit))

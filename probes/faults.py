@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from probes.readers import joblog
+from probes.readers import joblog, logplace
 from probes.readers.joblog import Frame, Placed
-from probes.readers.logfiles import window
 from probes.readers.logscan import Hit, signature
 
 IMA = signature(
@@ -125,8 +124,7 @@ def _told(hit: Hit, own: Placed, breath: Sequence[Placed]) -> Iterator[tuple[str
     for place in (own, *breath):
         if _SGLANG_RANK.match(joblog.parse(place.raw).rank or ""):
             yield "rollout", place
-    head = re.match(rb"(?::job_id:\w+\n)?:actor_name:(\w+)", window(hit.file, 0, 200))
-    if head and (kind := actor_side(head[1].decode())):
+    if kind := actor_side(logplace.file_actor(hit.file)):
         yield kind, own
 
 

@@ -7,9 +7,9 @@ cannot take it. The table prints `AttnBackend.flash`.
 
 from __future__ import annotations
 
-from probes.readers.settings import given, number, read_settings, switched
+from probes.settings import given, not_told, number, read_settings, switched
 from runbook.evidence import Evidence
-from runbook.finding import Finding, Verdict, found, unknown
+from runbook.finding import Finding, Verdict, found
 from runbook.probe import Progress, probe
 
 
@@ -44,13 +44,7 @@ def attention_backend(evidence: Evidence, report: Progress) -> Finding:
             citations=(latent_line.citation,),
         )
     if (backend is not None and not value) or (backend is None and not settings.whole) or latent is None:
-        return unknown(
-            "The attention backend is not known.",
-            "不知道 attention backend。",
-            settle_en="attach the launch script or a log with the arguments table",
-            settle_zh="附上启动脚本或含参数表的日志",
-            slots=("launch", "log"),
-        )
+        return not_told("The attention backend is not known.", "不知道 attention backend。")
     parallel, line = number(settings, "context-parallel-size", 1)
     beside = f" with context parallel size {int(parallel)}" if parallel and parallel > 1 else ""
     beside_zh = f"，且 context parallel 为 {int(parallel)}" if parallel and parallel > 1 else ""

@@ -7,17 +7,20 @@ without a word.
 
 from __future__ import annotations
 
-from probes.readers.settings import Settings, given, read_settings, switched
+from probes.settings import Settings, given, read_settings, switched
+from probes.two_switches import two_switches
 from runbook.evidence import Evidence
-from runbook.finding import Citation, Finding, Verdict, found, unknown
+from runbook.finding import Citation, Finding
 from runbook.probe import Progress, probe
+from runbook.text import Text
 
-_WORDS = {
-    "train": ("in training only", "仅训练"),
-    "rollout": ("in rollout only", "仅 rollout"),
-    "both": ("in training and rollout", "训练和 rollout"),
-    "off": ("nowhere", "均未开启"),
-}
+_ANSWERS = (
+    ("both", Text("DeepEP is on in training and rollout.", "DeepEP：训练和 rollout。")),
+    ("train", Text("DeepEP is on in training only.", "DeepEP：仅训练。")),
+    ("rollout", Text("DeepEP is on in rollout only.", "DeepEP：仅 rollout。")),
+    ("off", Text("DeepEP is off.", "DeepEP：均未开启。")),
+)
+_UNKNOWN = Text("Whether DeepEP is on is not known for both sides.", "不知道两侧是否都开启了 DeepEP。")
 
 
 @probe(
@@ -33,24 +36,7 @@ def deepep(evidence: Evidence, report: Progress) -> Finding:
     settings = read_settings(evidence)
     lines: list[Citation] = []
     train, rollout = _train(settings, lines), _rollout(settings, lines)
-    if train is None or rollout is None:
-        return unknown(
-            "Whether DeepEP is on is not known for both sides.",
-            "不知道两侧是否都开启了 DeepEP。",
-            settle_en="attach the launch script or a log with the arguments table",
-            settle_zh="附上启动脚本或含参数表的日志",
-            slots=("launch", "log"),
-            citations=tuple(lines),
-        )
-    answer = {(True, True): "both", (True, False): "train", (False, True): "rollout"}.get((train, rollout), "off")
-    en, zh = _WORDS[answer]
-    return found(
-        Verdict.OK,
-        answer,
-        f"DeepEP is on {en}." if answer != "off" else "DeepEP is off.",
-        f"DeepEP：{zh}。",
-        citations=tuple(lines),
-    )
+    return two_switches(train, rollout, _ANSWERS, lines, _UNKNOWN)
 
 
 def _train(settings: Settings, lines: list[Citation]) -> bool | None:

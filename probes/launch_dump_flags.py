@@ -13,8 +13,8 @@ import re
 import string
 
 from probes.readers.launch_model import Job, Launch
-from probes.readers.settings import Given, complete, of_job, read_settings
 from probes.readers.versions import read_versions
+from probes.settings import Given, complete, of_job, read_settings
 from runbook.evidence import Evidence
 from runbook.finding import Finding, Verdict, found, unknown
 from runbook.probe import Progress, probe
@@ -28,7 +28,8 @@ _DEBUG = (
     "dump-details",
 )
 _PER_RANK = re.compile(r"v?0\.(?:1|2|3\.[01])(?:\D|$)")
-"""slime versions in which each rank wrote its own train dump (FACTS 12.3)."""
+"""slime versions in which each rank wrote its own train dump, so that the path needs {rank} (later
+slime/observability/train_data_utils.py writes one file)."""
 
 
 @probe(

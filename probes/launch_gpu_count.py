@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from probes.readers.launch_model import Launch, RayStart, cite_place
-from probes.readers.settings import Given, Settings, given, number, read_settings, switched
+from probes.settings import Given, Settings, given, number, read_settings, switched
 from runbook.evidence import Evidence
 from runbook.finding import Citation, Finding, Measurement, Verdict, found, unknown
 from runbook.probe import Progress, probe

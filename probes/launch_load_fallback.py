@@ -3,23 +3,21 @@
 slime (slime/utils/arguments.py, slime_validate_args) takes `--load` only when the folder holds
 latest_checkpointed_iteration.txt, or is a Hugging Face folder it can read; otherwise it silently sets load =
 ref_load, finetune, no_load_optim and no_load_rng. For a fresh run that is by design: slime's own scripts give
-`--load` and `--save` the same folder, which does not exist yet. So the fallback is a fault only where the script
-names a checkpoint that was meant: an iteration folder, a folder other than `--save`, or one that does hold
-iterations.
+`--load` and `--save` the same folder, which does not exist yet and which fills while the job runs, the tracker last.
+So the fallback is a fault only where a checkpoint was meant: an iteration folder, a folder other than `--save`, or one
+that a flag or a line of the log names as such (`resume`). Iterations in the folder of `--save` prove nothing.
 """
 
 from __future__ import annotations
 
 import os
-import re
 
-from probes.readers.settings import Given, Settings, given, read_settings, scripted
+from probes.readers.torch_dist import TRACKER, is_iteration_name
+from probes.resume import intent, is_save, same_path
+from probes.settings import Given, Settings, given, read_settings, scripted
 from runbook.evidence import Evidence
 from runbook.finding import Citation, Finding, Verdict, cite, found, unknown
 from runbook.probe import Progress, probe
-
-TRACKER = "latest_checkpointed_iteration.txt"
-_ITERATION = re.compile(r"iter_\d{7}")
 
 
 @probe(
@@ -39,7 +37,7 @@ def load_fallback(evidence: Evidence, report: Progress) -> Finding:
     shown = load.shown.rstrip("/")
     if not load.sure or not shown:
         return _open("a condition in the script decides whether --load is given", "脚本里的条件决定是否给出 --load")
-    if _ITERATION.fullmatch(os.path.basename(shown)):
+    if os.path.basename(shown) != "release" and is_iteration_name(os.path.basename(shown)):
         return _iteration(load, settings)
     if settings.table is not None and "load" in settings.table.rows:
         return _compare(settings, load, evidence)
@@ -82,13 +80,9 @@ def _iteration(load: Given, settings: Settings) -> Finding:
     )
 
 
-def _same(one: str, other: str) -> bool:
-    return os.path.normpath(one.strip()) == os.path.normpath(other.strip())
-
-
 def _compare(settings: Settings, load: Given, evidence: Evidence) -> Finding:
     applied, reference = given(settings, "load"), given(settings, "ref-load")
-    if applied is not None and load.value is not None and _same(applied.shown, load.value):
+    if applied is not None and load.value is not None and same_path(applied.shown, load.value):
         return found(
             Verdict.OK,
             "used-as-given",
@@ -96,7 +90,7 @@ def _compare(settings: Settings, load: Given, evidence: Evidence) -> Finding:
             f"实际采用的就是 --load {load.value}。",
             citations=(applied.citation, load.citation),
         )
-    if applied is None or reference is None or not _same(applied.shown, reference.shown):
+    if applied is None or reference is None or not same_path(applied.shown, reference.shown):
         return _open(
             "the table's `load` is neither --load nor --ref-load",
             "参数表里的 load 既不是 --load 也不是 --ref-load",
@@ -104,26 +98,45 @@ def _compare(settings: Settings, load: Given, evidence: Evidence) -> Finding:
         )
     if load.value is None and os.path.basename(load.shown) == os.path.basename(applied.shown.rstrip("/")):
         return _open("--load is only known when the script runs", "--load 的值要到脚本运行时才知道", (load.citation,))
-    held = _holds_iterations(load, evidence)
-    if _is_save(settings, load) and held is None:
+    held, saved = _holds_iterations(load, evidence), is_save(settings)
+    asked = intent(evidence, settings, load.shown)
+    if asked.meant is None and saved and held is None:
         return _fresh(load, applied)
-    why = (
-        f"it holds {held.excerpt}" if held is not None else "it is not the folder of --save, so a checkpoint was meant"
-    )
-    why_zh = f"其中有 {held.excerpt}" if held is not None else "它不是 --save 的目录，说明本想加载一个检查点"
+    if asked.meant is None:
+        return _unfinished(load, held)
+    why, why_zh = _why(asked.saved, held)
     return found(
         Verdict.PROBLEM,
         "fell-back",
         f"--load {load.shown} was silently replaced by --ref-load {applied.shown} ({why}); "
         "optimizer and random state were not loaded.",
         f"--load {load.shown} 被悄悄换成了 --ref-load {applied.shown}（{why_zh}）；优化器和随机状态没有加载。",
-        citations=(load.citation, applied.citation, *((held,) if held is not None else ())),
+        citations=tuple(
+            dict.fromkeys((load.citation, applied.citation, *((held,) if held is not None else ()), *asked.proof))
+        ),
     )
 
 
-def _is_save(settings: Settings, load: Given) -> bool:
-    save = scripted(settings, "save")
-    return save is not None and _same(save.shown, load.shown)
+def _why(saved: bool, held: Citation | None) -> tuple[str, str]:
+    """Say why a checkpoint was meant."""
+    if held is not None:
+        return f"it holds {held.excerpt}", f"其中有 {held.excerpt}"
+    if saved:
+        return "a resume was asked for", "本想续训"
+    return "it is not the folder of --save, so a checkpoint was meant", "它不是 --save 的目录，说明本想加载一个检查点"
+
+
+def _unfinished(load: Given, held: Citation | None) -> Finding:
+    """Return the unknown of a folder that may be what the job is writing."""
+    here = (
+        f" it holds {held.excerpt}, which a job that saves there leaves until a save ends;" if held is not None else ""
+    )
+    here_zh = f"其中有 {held.excerpt}，往此处保存的任务在保存结束前也是如此；" if held is not None else ""
+    return _open(
+        f"{here} nothing shows that a resume was meant".strip(),
+        f"{here_zh}没有证据表明本想续训",
+        (load.citation, *((held,) if held is not None else ())),
+    )
 
 
 def _fresh(load: Given, applied: Given | None) -> Finding:
@@ -142,7 +155,7 @@ def _folder(load: Given, evidence: Evidence) -> str | None:
     """Return the folder of --load when it is at hand: as evidence, or under its own path."""
     name = os.path.basename(load.shown.rstrip("/"))
     for path in evidence.paths("megatron_load"):
-        if os.path.basename(os.path.normpath(path)) == name or (load.value and _same(path, load.value)):
+        if os.path.basename(os.path.normpath(path)) == name or (load.value and same_path(path, load.value)):
             return path
     return load.value if load.value and os.path.isabs(load.value) and os.path.isdir(load.value) else None
 
@@ -153,7 +166,7 @@ def _holds_iterations(load: Given, evidence: Evidence) -> Citation | None:
     if folder is None or os.path.exists(os.path.join(folder, TRACKER)):
         return None
     try:
-        inside = sorted(name for name in os.listdir(folder) if _ITERATION.fullmatch(name) or name == "release")
+        inside = sorted(name for name in os.listdir(folder) if is_iteration_name(name))
     except OSError:
         return None
     return cite(folder, f"{inside[-1]} without {TRACKER}") if inside else None
@@ -172,14 +185,17 @@ def _look(load: Given, settings: Settings, evidence: Evidence) -> Finding:
         )
     held = _holds_iterations(load, evidence)
     if held is not None and folder is not None and not os.path.exists(os.path.join(folder, "config.json")):
+        asked = intent(evidence, settings, folder)
+        if asked.meant is None:
+            return _unfinished(load, held)
         return found(
             Verdict.PROBLEM,
             "fell-back",
             f"--load {load.shown} holds {held.excerpt}: slime does not take it and silently starts from --ref-load.",
             f"--load {load.shown} 中有 {held.excerpt}：slime 不会采用它，而是悄悄从 --ref-load 开始。",
-            citations=(load.citation, held),
+            citations=tuple(dict.fromkeys((load.citation, held, *asked.proof))),
         )
-    if folder is not None and not _is_save(settings, load) and not os.path.exists(os.path.join(folder, "config.json")):
+    if folder is not None and not is_save(settings) and not os.path.exists(os.path.join(folder, "config.json")):
         return _open(
             f"the folder is there but holds neither {TRACKER} nor an iteration",
             f"目录存在但没有 {TRACKER} 也没有迭代目录",

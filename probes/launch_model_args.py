@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from probes.readers.hf_config import Field, HfConfig, field, read_config
-from probes.readers.settings import Given, Settings, given, read_settings, switched
+from probes.settings import Given, Settings, given, read_settings, switched
 from runbook.evidence import Evidence
 from runbook.finding import Citation, Finding, Table, Verdict, found, unknown
 from runbook.probe import Progress, probe
@@ -46,7 +46,7 @@ _QKV_BIAS = {"qwen2": True, "qwen2_moe": True}
 
 @dataclass(frozen=True)
 class _Pair:
-    """One field on both sides. agree: None when it cannot be told."""
+    """One field on both sides, each as it is written. default: the launch script's side rests on a default."""
 
     flag: str
     launch: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probes.readers.hf_config import field, read_config
-from probes.readers.settings import given, read_settings, switched
+from probes.settings import given, read_settings, switched
 from runbook.evidence import Evidence
 from runbook.finding import Citation, Finding, Verdict, found, unknown
 from runbook.probe import Progress, probe

@@ -6,9 +6,9 @@ slime/utils/arguments.py: `--colocate` turns on both offloads unless `--no-offlo
 
 from __future__ import annotations
 
-from probes.readers.settings import read_settings, switched
+from probes.settings import not_told, read_settings, switched
 from runbook.evidence import Evidence
-from runbook.finding import Citation, Finding, Verdict, found, unknown
+from runbook.finding import Citation, Finding, Verdict, found
 from runbook.probe import Progress, probe
 
 
@@ -41,13 +41,7 @@ def offload(evidence: Evidence, report: Progress) -> Finding:
     else:
         released = False if settings.whole else None
     if released is None:
-        return unknown(
-            "Whether the engines are offloaded is not known.",
-            "不知道引擎是否会被 offload。",
-            settle_en="attach the launch script or a log with the arguments table",
-            settle_zh="附上启动脚本或含参数表的日志",
-            slots=("launch", "log"),
-        )
+        return not_told("Whether the engines are offloaded is not known.", "不知道引擎是否会被 offload。")
     words = (
         ("SGLang releases its memory and takes it back", "SGLang 会释放并收回显存")
         if released

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from probes.readers.settings import Given, Settings, number, read_settings, switched
+from probes.settings import Given, Settings, not_told, number, read_settings, switched
 from runbook.evidence import Evidence
-from runbook.finding import Finding, Verdict, found, not_applicable, unknown
+from runbook.finding import Finding, Verdict, found, not_applicable
 from runbook.probe import Progress, probe
 
 _Rule = tuple[str, str, float, float, tuple[Given | None, ...]]
@@ -43,13 +43,7 @@ def parallel_layout(evidence: Evidence, report: Progress) -> Finding:
                 citations=tuple(line.citation for line in lines if line is not None),
             )
     if not rules:
-        return unknown(
-            "The parallel sizes are not known.",
-            "不知道并行度。",
-            settle_en="attach the launch script or a log with the arguments table",
-            settle_zh="附上启动脚本或含参数表的日志",
-            slots=("launch", "log"),
-        )
+        return not_told("The parallel sizes are not known.", "不知道并行度。")
     shown = tuple(line.citation for line in rules[0][-1] if line is not None)
     return found(
         Verdict.OK,

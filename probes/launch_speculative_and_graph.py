@@ -5,17 +5,36 @@ They are the two axes of the guide's experiment on illegal memory accesses. CUDA
 
 from __future__ import annotations
 
-from probes.readers.settings import Settings, given, read_settings, switched
+from probes.settings import Settings, given, read_settings, switched
+from probes.two_switches import two_switches
 from runbook.evidence import Evidence
-from runbook.finding import Citation, Finding, Verdict, found, not_applicable, unknown
+from runbook.finding import Citation, Finding, not_applicable
 from runbook.probe import Progress, probe
+from runbook.text import Text
 
-_WORDS = {
-    "both": ("speculative decoding and CUDA graphs", "投机采样和 CUDA graph"),
-    "speculative-only": ("speculative decoding without CUDA graphs", "投机采样，不用 CUDA graph"),
-    "graph-only": ("CUDA graphs without speculative decoding", "CUDA graph，不用投机采样"),
-    "neither": ("neither speculative decoding nor CUDA graphs", "既不用投机采样也不用 CUDA graph"),
-}
+_ANSWERS = (
+    ("both", Text("SGLang runs with speculative decoding and CUDA graphs.", "SGLang 运行时：投机采样和 CUDA graph。")),
+    (
+        "speculative-only",
+        Text(
+            "SGLang runs with speculative decoding without CUDA graphs.", "SGLang 运行时：投机采样，不用 CUDA graph。"
+        ),
+    ),
+    (
+        "graph-only",
+        Text("SGLang runs with CUDA graphs without speculative decoding.", "SGLang 运行时：CUDA graph，不用投机采样。"),
+    ),
+    (
+        "neither",
+        Text(
+            "SGLang runs with neither speculative decoding nor CUDA graphs.",
+            "SGLang 运行时：既不用投机采样也不用 CUDA graph。",
+        ),
+    ),
+)
+_UNKNOWN = Text(
+    "Whether speculative decoding and CUDA graphs are on is not known.", "不知道是否开启了投机采样和 CUDA graph。"
+)
 
 
 @probe(
@@ -33,20 +52,7 @@ def speculative_and_graph(evidence: Evidence, report: Progress) -> Finding:
         return not_applicable("SGLang is not started (--debug-train-only).", "没有启动 SGLang（--debug-train-only）。")
     lines: list[Citation] = []
     speculative, graphs = _speculative(settings, lines), _graphs(settings, lines)
-    if speculative is None or graphs is None:
-        return unknown(
-            "Whether speculative decoding and CUDA graphs are on is not known.",
-            "不知道是否开启了投机采样和 CUDA graph。",
-            settle_en="attach the launch script or a log with the arguments table",
-            settle_zh="附上启动脚本或含参数表的日志",
-            slots=("launch", "log"),
-            citations=tuple(lines),
-        )
-    answer = {(True, True): "both", (True, False): "speculative-only", (False, True): "graph-only"}.get(
-        (speculative, graphs), "neither"
-    )
-    en, zh = _WORDS[answer]
-    return found(Verdict.OK, answer, f"SGLang runs with {en}.", f"SGLang 运行时：{zh}。", citations=tuple(lines))
+    return two_switches(speculative, graphs, _ANSWERS, lines, _UNKNOWN)
 
 
 def _speculative(settings: Settings, lines: list[Citation]) -> bool | None:

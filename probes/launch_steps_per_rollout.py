@@ -6,9 +6,9 @@ is given.
 
 from __future__ import annotations
 
-from probes.readers.settings import number, read_settings
+from probes.settings import not_told, number, read_settings
 from runbook.evidence import Evidence
-from runbook.finding import Finding, Measurement, Verdict, found, unknown
+from runbook.finding import Finding, Measurement, Verdict, found
 from runbook.probe import Progress, probe
 
 
@@ -30,12 +30,9 @@ def steps_per_rollout(evidence: Evidence, report: Progress) -> Finding:
     if steps is None and batch and samples and whole:
         steps = batch * samples / whole
     if steps is None or steps <= 0:
-        return unknown(
+        return not_told(
             "The batch sizes are not all known, so the steps of one rollout are not either.",
             "批大小不全可知，因此不知道一次 rollout 对应几个 step。",
-            settle_en="attach the launch script or a log with the arguments table",
-            settle_zh="附上启动脚本或含参数表的日志",
-            slots=("launch", "log"),
         )
     lines = (steps_line,) if steps_line is not None else (batch_line, samples_line, whole_line)
     return found(

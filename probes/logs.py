@@ -6,11 +6,13 @@ everything else is `unknown` with its reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from probes.readers import joblog, logfiles
+from probes.readers import joblog, logfiles, logfollow, logplace
+from probes.readers.logindex import WORTH
 from probes.readers.logscan import Coverage, Hit, Signature
+from probes.signatures import every
 from runbook.evidence import Evidence
 from runbook.finding import Finding, unknown
 from runbook.probe import Progress
@@ -26,6 +28,7 @@ _KINDS = {
     "not-a-file": ("is no regular file", "不是普通文件"),
     "shrank": ("became shorter while it was read", "读取过程中变短"),
     "grew": ("is still being written", "仍在写入"),
+    "changed": ("was overwritten while it was read", "读取过程中被改写"),
     "damaged": ("is damaged or cut off", "已损坏或被截断"),
     "too-many": ("holds more logs than are read", "日志文件过多"),
 }
@@ -33,17 +36,37 @@ _KINDS = {
 
 @dataclass
 class Scanned:
-    """What a scan found. hits: by label, in order, at most KEEP of each. counts: by label, all of them."""
+    """What a scan found.
+
+    hits: by label, in order, at most KEEP of each. counts: by label, all of them. times: of hits, by path and offset,
+    where they were needed.
+    """
 
     coverage: Coverage
     hits: dict[str, list[Hit]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
+    times: dict[tuple[str, int], float | None] = field(default_factory=dict, repr=False)
 
     def of(self, *labels: str) -> list[Hit]:
-        """Return the hits of these labels in the order of files and lines."""
+        """Return the hits of these labels in the order in which they were printed (`logplace.in_time_order`)."""
         order = {file.path: index for index, file in enumerate(self.coverage.files)}
         found = [hit for label in labels for hit in self.hits.get(label, ())]
-        return sorted(found, key=lambda hit: (order.get(hit.file.path, 0), hit.line))
+        found.sort(key=lambda hit: (order.get(hit.file.path, 0), hit.line))
+        several = any(hit.file.stream != found[0].file.stream for hit in found)
+        return logplace.in_time_order(found) if several else found
+
+    def earlier(self, one: Hit, other: Hit) -> bool:
+        """Whether `one` was certainly printed before `other`: by place in one log, by the times of two."""
+        if one.file.stream == other.file.stream:
+            return (one.file.part, one.line) < (other.file.part, other.line)
+        first, second = self._time(one), self._time(other)
+        return first is not None and second is not None and first < second
+
+    def _time(self, hit: Hit) -> float | None:
+        place = (hit.file.path, hit.offset)
+        if place not in self.times:
+            self.times[place] = logplace.time_of(hit)
+        return self.times[place]
 
 
 def stream(evidence: Evidence, report: Progress, signatures: Sequence[Signature], coverage: Coverage) -> Iterator[Hit]:
@@ -51,8 +74,9 @@ def stream(evidence: Evidence, report: Progress, signatures: Sequence[Signature]
     files, problems = logfiles.expand(evidence.paths("log"))
     coverage.problems.extend(problems)
     total = float(sum(file.size for file in files))
+    known = every() if any(file.size >= WORTH for file in files) else ()
     yield from joblog.scan_job(
-        files, signatures, coverage, progress=lambda done: report(done, max(total, done), "byte")
+        files, signatures, coverage, progress=lambda done: report(done, max(total, done), "byte"), known=known
     )
 
 
@@ -65,6 +89,29 @@ def collect(evidence: Evidence, report: Progress, signatures: Sequence[Signature
             kept.append(hit)
         scanned.counts[hit.label] = scanned.counts.get(hit.label, 0) + 1
     return scanned
+
+
+def early(evidence: Evidence, signatures: Sequence[Signature]) -> list[Hit]:
+    """Return the hits at the ends of the logs, within a second whatever their size.
+
+    They show what is there; only a scan of the whole logs shows that something is absent, or what came first.
+    """
+    return list(joblog.scan_tail(logfiles.expand(evidence.paths("log"))[0], signatures))
+
+
+def follow(
+    evidence: Evidence,
+    signatures: Sequence[Signature],
+    *,
+    stop: Callable[[], bool],
+    poll: float = logfollow.POLL,
+    whole: bool = False,
+) -> Iterator[Hit]:
+    """Yield the hits that the logs of the evidence, and new ones in its folders, show from now on, until `stop()`.
+
+    whole: also what they show already.
+    """
+    return logfollow.follow(evidence.paths("log"), signatures, stop=stop, poll=poll, whole=whole)
 
 
 def unread(coverage: Coverage) -> Finding | None:

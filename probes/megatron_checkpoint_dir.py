@@ -2,8 +2,10 @@
 
 slime decides silently (slime/utils/arguments.py:1765-1870): without a tracker, --load is replaced by --ref-load, and a
 --ref-load that is itself an iteration folder makes Megatron start from random weights. So a missing tracker beside
-iteration folders is a problem even though nothing is printed. An empty --load folder beside a whole --ref-load is how
-every first start looks, and a Hugging Face folder is a legitimate value; neither is a fault.
+iteration folders is a problem even though nothing is printed, provided that the folder was meant to be loaded: one that
+is --save as well, or that merely lies in RUN, may be the checkpoint that the job is still writing (`resume`). An empty
+--load folder beside a whole --ref-load is how every first start looks, and a Hugging Face folder is a legitimate value;
+neither is a fault.
 """
 
 from __future__ import annotations
@@ -11,12 +13,14 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from probes.readers import torch_dist
 from probes.readers.dump_errors import DumpError, Fault
-from probes.readers.torch_dist import REQUIRED_FILES, TRACKER, Folder
-from runbook.evidence import Evidence
+from probes.readers.torch_dist import REQUIRED_FILES, TRACKER, Folder, is_iteration_name
+from probes.resume import intent
+from probes.settings import read_settings, scripted
+from runbook.evidence import Evidence, Item
 from runbook.finding import Citation, Finding, Table, Verdict, cite, found, not_applicable, unknown
 from runbook.probe import Progress, probe
 from runbook.text import Text, sanitise
@@ -37,8 +41,8 @@ class _Lack:
 class _State:
     """What one folder is.
 
-    kind: "complete", "no-tracker", "incomplete", "hf", "empty", "other" or "unknown". en, zh: why, as the end of a
-    sentence that begins with the flag.
+    kind: "complete", "no-tracker", "incomplete", "hf", "empty", "other", "unfinished" (no tracker, and nothing says
+    that it was meant to be loaded) or "unknown". en, zh: why, as the end of a sentence that begins with the flag.
     """
 
     flag: str
@@ -59,7 +63,7 @@ class _State:
 )
 def checkpoint_dir(evidence: Evidence, report: Progress) -> Finding:
     """Check the tracker, the iteration folder it names, and the size of every data file."""
-    states = [_state(flag, path, report) for flag, path in _asked(evidence)]
+    states = [_meant(evidence, _state(_FLAGS[item.slot], item.path, report), item) for item in _asked(evidence)]
     for answer in ("incomplete", "no-tracker"):
         bad = [state for state in states if state.kind == answer]
         if bad:
@@ -82,15 +86,9 @@ def checkpoint_dir(evidence: Evidence, report: Progress) -> Finding:
             settle_zh="提供可从此处读取的 --load 与 --ref-load 目录。",
             slots=tuple(_FLAGS),
         )
-    doubtful = [state for state in states if state.kind == "unknown" or (state.kind == "empty" and not reference)]
+    doubtful = [state for state in states if state.kind in ("unfinished", "unknown") or _is_open(state, reference)]
     if doubtful:
-        return unknown(
-            f"{doubtful[0].flag} {doubtful[0].path} {doubtful[0].en}.",
-            f"{doubtful[0].flag} {doubtful[0].path} {doubtful[0].zh}。",
-            settle_en="Give the folders of --load and of --ref-load, readable from here.",
-            settle_zh="提供可从此处读取的 --load 与 --ref-load 目录。",
-            slots=tuple(_FLAGS),
-        )
+        return _doubt(doubtful[0])
     complete = [state for state in usable if state.kind == "complete"]
     if complete:
         return _told(Verdict.OK, "complete", complete[0], states)
@@ -100,16 +98,57 @@ def checkpoint_dir(evidence: Evidence, report: Progress) -> Finding:
     )
 
 
-def _asked(evidence: Evidence) -> list[tuple[str, str]]:
-    """Return (flag, path) of the folders that the job was told to load.
+def _asked(evidence: Evidence) -> list[Item]:
+    """Return the folders that the job was told to load.
 
     A folder that merely lies in RUN counts only when nothing names one: it may be the checkpoint that the job is
     writing, whose tracker comes last.
     """
     items = [item for item in evidence.items if item.slot in _FLAGS]
     meant = [item for item in items if item.origin != "found"] or items
-    there = [item for item in meant if not item.missing]
-    return list(dict.fromkeys((_FLAGS[item.slot], item.path) for item in there))
+    return list({(item.slot, item.path): item for item in meant if not item.missing}.values())
+
+
+def _meant(evidence: Evidence, state: _State, item: Item) -> _State:
+    """Turn a missing tracker of --load into a problem with its proof, or into "unfinished" when nothing proves it."""
+    if state.kind != "no-tracker" or state.flag != "--load":
+        return state
+    settings = read_settings(evidence)
+    load = scripted(settings, "load")
+    if is_iteration_name(os.path.basename(os.path.normpath(item.path))):
+        parent = load is not None and not is_iteration_name(os.path.basename(os.path.normpath(load.shown)))
+        return replace(state, kind="unfinished") if parent or item.origin == "found" else state
+    asked = intent(evidence, settings, item.path, given_by_hand=item.origin == "given")
+    if asked.meant is None:
+        return replace(state, kind="unfinished")
+    return replace(state, citations=(*state.citations, *asked.proof))
+
+
+def _is_open(state: _State, reference: bool) -> bool:
+    """Whether an empty folder leaves open what is loaded: there is no reference that takes its place."""
+    return state.kind == "empty" and not reference
+
+
+def _doubt(state: _State) -> Finding:
+    """Return the unknown of a folder that cannot be judged."""
+    if state.kind != "unfinished":
+        return unknown(
+            f"{state.flag} {state.path} {state.en}.",
+            f"{state.flag} {state.path} {state.zh}。",
+            settle_en="Give the folders of --load and of --ref-load, readable from here.",
+            settle_zh="提供可从此处读取的 --load 与 --ref-load 目录。",
+            slots=tuple(_FLAGS),
+        )
+    return unknown(
+        f"{state.flag} {state.path} {state.en}; nothing shows that it was meant to be loaded, and a job that saves "
+        "there writes the tracker last.",
+        f"{state.flag} {state.path} {state.zh}；没有证据表明本想从它加载，而往此处保存的任务最后才写 tracker。",
+        settle_en="Say whether this was a resume: compare `load` in the log's arguments table with the script's "
+        "--load, and look whether the tracker appears once the save ends.",
+        settle_zh="确认是否为续训：比较日志参数表中的 load 与脚本的 --load，并看保存结束后 tracker 是否出现。",
+        slots=("launch", "log"),
+        citations=state.citations,
+    )
 
 
 def _told(verdict: Verdict, answer: str, state: _State, states: list[_State]) -> Finding:

@@ -163,7 +163,7 @@ def _loaded(scanned: Scanned) -> Finding:
         )
     hf = scanned.of(_FROM_HF.label)
     on = scanned.of(_GOES_ON.label)
-    if hf and on and any(each.file == hf[0].file and each.line > hf[0].line for each in on):
+    if hf and on and any(scanned.earlier(hf[0], each) for each in on):
         return found(
             Verdict.OK,
             "loaded",

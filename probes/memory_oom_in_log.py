@@ -107,10 +107,10 @@ def _faults(evidence: Evidence, report: Progress, coverage: Coverage) -> list[_F
     """Return the first faults, each with the timers that were open then."""
     seen: list[_Fault] = []
     timers: set[str] = set()
-    path = ""
+    stream = ""
     for hit in logs.stream(evidence, report, (_TIMER, *faults.OOM), coverage):
-        if hit.file.path != path:
-            path = hit.file.path
+        if hit.file.stream != stream:
+            stream = hit.file.stream
             timers.clear()
         if hit.label != _TIMER.label:
             if len(seen) < _LOOKED_AT:

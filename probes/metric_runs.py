@@ -29,10 +29,16 @@ class Metrics:
 
     def table(self, record: Record) -> Arguments | None:
         """Return the arguments that were in force when a record was printed: the last table above it in its file."""
-        above = [each for each in self.tables if each.file.path == record.file.path and each.offset <= record.offset]
+        same = [each for each in self.tables if each.file.stream == record.file.stream]
+        above = [each for each in same if _place(each) <= _place(record)]
         if above:
             return above[-1]
         return self.tables[0] if len(self.tables) == 1 else None
+
+
+def _place(each: Record | Arguments) -> tuple[int, int]:
+    """Return where something stands in its log: the part of a rotated one, and the byte."""
+    return (each.file.part, each.offset)
 
 
 def read(evidence: Evidence, report: Progress, wanted: Iterable[str] | None = None) -> Metrics:
@@ -82,7 +88,8 @@ def steps_per_rollout(run: Run, table: Arguments | None) -> int | None:
         return int(told)
     if len(run.rollouts) >= 2 and run.steps:
         rollouts = run.rollouts[-1].number - run.rollouts[0].number
-        between = [step for step in run.steps if run.rollouts[0].offset < step.offset < run.rollouts[-1].offset]
+        first, last = _place(run.rollouts[0]), _place(run.rollouts[-1])
+        between = [step for step in run.steps if first < _place(step) < last]
         if rollouts > 0 and between:
             return max(round(len(between) / rollouts), 1)
     return None

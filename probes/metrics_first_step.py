@@ -8,9 +8,9 @@ otherwise the text itself may be unlikely (a hot temperature, a base model), and
 from __future__ import annotations
 
 from probes import logs, metric_runs
-from probes import thresholds as limits
 from probes.readers import metrics
 from probes.readers.metrics import Run
+from probes.thresholds import metrics as limits
 from runbook.evidence import Evidence
 from runbook.finding import Finding, Verdict, found
 from runbook.probe import Progress, probe

@@ -1,8 +1,10 @@
 """Whether the gradient norm is ordinary, large from the first steps, or jumps later (debug guide 1.3).
 
 The norm is taken before clipping. Large from the start, while loss and KL are ordinary, points at the backward pass (a
-Megatron or Transformer Engine bug); a jump against the run's own history is another matter. A norm that is no number
-is for the NaN probe. The critic's norm (`critic-step`) is not judged: its loss has another scale.
+Megatron or Transformer Engine bug); a jump against the run's own history is another matter. How large is large depends
+on loss and model, so it is a warning, and a problem only orders of magnitude beyond any healthy backward pass
+(GRAD_IMPOSSIBLE). A norm that is no number is for the NaN probe. The critic's norm (`critic-step`) is not judged: its
+loss has another scale.
 """
 
 from __future__ import annotations
@@ -11,20 +13,16 @@ import math
 from collections.abc import Sequence
 
 from probes import logs, metric_runs
-from probes import thresholds as limits
 from probes.metric_runs import Metrics
 from probes.readers import metrics
 from probes.readers.metrics import Record, Run
+from probes.thresholds import metrics as limits
 from runbook.evidence import Evidence
 from runbook.finding import Finding, Verdict, found, unknown
 from runbook.probe import Progress, probe
 
 _NORM, _POLICY = "train/grad_norm", "train/pg_loss"
 _ORDER = ("small", "spike", "large")
-_FIRST = 3
-"""How many steps are the first ones."""
-_HISTORY = 50
-"""How many norms before a step are its history."""
 
 
 @probe(
@@ -50,11 +48,13 @@ def _judge(run: Run) -> Finding | None:
         return None
     policy = any(_POLICY in step.values for step in steps)
     large = limits.GRAD_LARGE if policy else limits.GRAD_LARGE_SFT
-    first = steps[:_FIRST]
+    first = steps[: int(limits.GRAD_FIRST.value)]
     if min(step.values[_NORM] for step in first) >= large.value:
+        sure = min(step.values[_NORM] for step in first) >= limits.GRAD_IMPOSSIBLE.value
+        large = limits.GRAD_IMPOSSIBLE if sure else large
         high = [step for step in steps if step.values[_NORM] >= large.value]
         return found(
-            Verdict.PROBLEM,
+            Verdict.PROBLEM if sure else Verdict.WARNING,
             "large",
             f"grad_norm is {first[0].values[_NORM]:.4g} at step {first[0].number}, far above the usual 0.05 to 1;"
             f" so it is in {len(high)} of {len(steps)} steps.",
@@ -102,7 +102,8 @@ def _spike(steps: Sequence[Record]) -> tuple[Record, float] | None:
         value = steps[index].values[_NORM]
         if value < limits.GRAD_UNUSUAL.value:
             continue
-        history = sorted(step.values[_NORM] for step in steps[max(index - _HISTORY, 0) : index])
+        start = max(index - int(limits.GRAD_HISTORY.value), 0)
+        history = sorted(step.values[_NORM] for step in steps[start:index])
         median = history[len(history) // 2]
         if value >= limits.GRAD_SPIKE.value * median:
             return steps[index], median

@@ -9,10 +9,10 @@ step, which is expected and answered `off-policy`.
 from __future__ import annotations
 
 from probes import logs, metric_runs
-from probes import thresholds as limits
 from probes.metric_runs import Metrics
 from probes.readers import metrics
 from probes.readers.metrics import Record, Run
+from probes.thresholds import metrics as limits
 from runbook.evidence import Evidence
 from runbook.finding import Finding, Verdict, found, unknown
 from runbook.probe import Progress, probe

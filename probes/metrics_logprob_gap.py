@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from probes import logs, metric_runs
-from probes import thresholds as limits
 from probes.metric_runs import Metrics
 from probes.readers import metrics
 from probes.readers.metrics import Record, Run
+from probes.thresholds import metrics as limits
 from runbook.evidence import Evidence
 from runbook.finding import Finding, Verdict, found
 from runbook.probe import Progress, probe
@@ -71,7 +71,7 @@ def _judge(gaps: list[_Gap]) -> Finding | None:
     large = [gap for gap in gaps if gap.value > limits.GAP_CI.value]
     if large:
         proven = [gap for gap in gaps if gap.value > limits.GAP_PROVEN.value]
-        lasting = len(proven) >= 2 or (bool(proven) and proven[0] in (gaps[0], gaps[-1]))
+        lasting = len(proven) >= limits.GAP_LASTING.value or (bool(proven) and proven[0] in (gaps[0], gaps[-1]))
         shown = (proven or large)[0]
         healthy = gaps[0].value <= limits.GAP_CI.value
         en = f"Trainer and engine disagree: {shown.name} = {shown.value:.3g} at {_where(shown)}"

@@ -8,26 +8,25 @@ loaded from the same place.
 
 from __future__ import annotations
 
-from probes import logs, metric_runs
-from probes import thresholds as limits
+from probes import logs, metric_runs, ref_answers
 from probes.metric_runs import Metrics
 from probes.readers import metrics
 from probes.readers.arguments import Arguments
 from probes.readers.metrics import Record, Run
 from probes.thresholds import Threshold
+from probes.thresholds import metrics as limits
 from runbook.evidence import Evidence
 from runbook.finding import Finding, Verdict, found
 from runbook.probe import Progress, probe
 
 _ACTOR, _REF, _ENGINE = "rollout/log_probs", "rollout/ref_log_probs", "rollout/rollout_log_probs"
 _KL = "train/kl_loss"
-_ORDER = ("equal", "close", "differ", "far")
 
 
 @probe(
     "metrics.ref_logprobs",
     needs="log",
-    answers=_ORDER,
+    answers=ref_answers.ORDER,
     en="Are log_probs and ref_log_probs equal at step one?",
     zh="第一步的 log_probs 与 ref_log_probs 是否完全相等？",
     deadline=logs.DEADLINE,
@@ -36,7 +35,7 @@ def ref_logprobs(evidence: Evidence, report: Progress) -> Finding:
     """Compare the means of rollout 0, or read the KL loss of step 0, of every run in the logs; the worst run counts."""
     read = metric_runs.read(evidence, report, (_ACTOR, _REF, _ENGINE, _KL))
     findings = [finding for run in read.runs if (finding := _judge(run, read))]
-    return metric_runs.worst(findings, _ORDER) or _unknown(read)
+    return metric_runs.worst(findings, ref_answers.ORDER) or _unknown(read)
 
 
 def _judge(run: Run, read: Metrics) -> Finding | None:
@@ -70,21 +69,9 @@ def _answer(apart: float, limit: Threshold, name: str, record: Record, table: Ar
         answer = "far" if apart > limits.LOGPROB_FAR.value else "differ"
         verdict = Verdict.PROBLEM if same else Verdict.WARNING
     limit = limits.LOGPROB_FAR if answer == "far" else limit
-    en = {
-        "equal": "Actor and reference are exactly equal at step one",
-        "close": "Actor and reference are equal at step one within slime's own limit",
-        "differ": "Actor and reference differ at step one",
-        "far": "Actor and reference are far apart at step one: not the same weights or not the same model",
-    }[answer]
-    zh = {
-        "equal": "第一步 actor 与 reference 完全相等",
-        "close": "第一步 actor 与 reference 在 slime 的限差内相等",
-        "differ": "第一步 actor 与 reference 不相等",
-        "far": "第一步 actor 与 reference 相差很大：权重或模型不同",
-    }[answer]
+    en, zh = ref_answers.WORDS[answer].en, ref_answers.WORDS[answer].zh
     if not same and verdict is Verdict.WARNING:
-        en += " (expected if they were loaded from different checkpoints)"
-        zh += "（若两者加载自不同的 checkpoint 则属预期）"
+        en, zh = en + ref_answers.EXPECTED.en, zh + ref_answers.EXPECTED.zh
     return found(
         verdict,
         answer,

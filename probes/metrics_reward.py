@@ -1,8 +1,11 @@
 """Whether the rewards tell samples apart, from the mean that slime prints before normalisation.
 
 `rollout/raw_reward` of exactly 0 means that every sample of the rollout got 0 (rewards of rule-based graders are never
-negative); `rollout/rewards` is normalised per group and proves nothing. Supervised runs print a reward of 0 for want
-of one and are passed over: their steps have no policy loss.
+negative); `rollout/rewards` is normalised per group and proves nothing. A hard task or a small batch may earn nothing
+for a while, so only many rollouts without a single point are a problem. Two kinds of runs have no rewards by design:
+supervised ones, whose steps have no policy loss, and on-policy distillation (`--use-opd`, before that flag
+`--custom-reward-post-process-path` alone), which gives every sample 0 and learns from the teacher's KL
+(slime/rollout/on_policy_distillation.py, post_process_rewards). So a problem needs arguments that rule the second out.
 """
 
 from __future__ import annotations
@@ -10,14 +13,14 @@ from __future__ import annotations
 from probes import logs, metric_runs
 from probes.readers import metrics
 from probes.readers.metrics import Run
+from probes.settings import Settings, given, read_settings, switched
+from probes.thresholds import metrics as limits
 from runbook.evidence import Evidence
 from runbook.finding import Finding, Verdict, found, not_applicable
 from runbook.probe import Progress, probe
 
 _REWARD, _POLICY, _LOSS = "rollout/raw_reward", "train/pg_loss", "train/loss"
 _ORDER = ("varied", "all-zero")
-_SURE = 3
-"""Rollouts in a row without a single point that make chance an unlikely reason."""
 
 
 @probe(
@@ -35,8 +38,19 @@ def reward(evidence: Evidence, report: Progress) -> Finding:
     trained = [run for run in runs if not _supervised(run)]
     if runs and not trained:
         return not_applicable("The run is supervised: it has no rewards.", "该任务为监督训练，没有奖励。")
-    findings = [_judge(run) for run in trained]
+    distilled, processed = _by_design(read_settings(evidence))
+    findings = [_judge(run, earned=distilled is False and not processed) for run in trained]
+    if distilled and any(each.answer == "all-zero" for each in findings):
+        return not_applicable(
+            "The run distils a teacher (--use-opd): its task rewards are 0 by design.",
+            "该任务为在策略蒸馏（--use-opd）：任务奖励按设计为 0。",
+        )
     return metric_runs.worst(findings, _ORDER) or metric_runs.no_metrics(read)
+
+
+def _by_design(settings: Settings) -> tuple[bool | None, bool]:
+    """Return whether the run is a distillation (None: not known), and whether a function of its own sets rewards."""
+    return switched(settings, "use-opd")[0], given(settings, "custom-reward-post-process-path") is not None
 
 
 def _supervised(run: Run) -> bool:
@@ -44,17 +58,18 @@ def _supervised(run: Run) -> bool:
     return any(_LOSS in each.values for each in run.steps) and not any(_POLICY in each.values for each in run.steps)
 
 
-def _judge(run: Run) -> Finding:
-    """Judge one run that prints rewards by whether all of them are 0."""
+def _judge(run: Run, *, earned: bool) -> Finding:
+    """Judge one run that prints rewards by whether all are 0. earned: the arguments rule out that 0 is by design."""
     rollouts = [each for each in run.rollouts if _REWARD in each.values]
     zero = [each for each in rollouts if each.values[_REWARD] == 0.0]
     if len(zero) == len(rollouts):
         return found(
-            Verdict.PROBLEM if len(zero) >= _SURE else Verdict.WARNING,
+            Verdict.PROBLEM if earned and len(zero) >= limits.ZERO_REWARDS.value else Verdict.WARNING,
             "all-zero",
             f"raw_reward is exactly 0 in all {len(zero)} rollouts that the log prints: no sample got any reward.",
             f"日志中全部 {len(zero)} 个 rollout 的 raw_reward 恰为 0：没有样本得到奖励。",
             citations=(metrics.citation(zero[0], len(zero)),),
+            measurements=(limits.ZERO_REWARDS.measure("rollouts without any reward", len(zero)),),
         )
     best = max(rollouts, key=lambda each: each.values[_REWARD])
     return found(

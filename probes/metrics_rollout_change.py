@@ -3,7 +3,8 @@
 Text that breaks right after the first weight update points at the update; text that breaks later, at training; text
 that is broken from the start, at the checkpoint or the engine. A rollout counts as broken when two of these signs
 agree: hardly a sample ends by itself, most samples loop, the engine's own log-probs are extremely low, the trainer's
-are extremely low. One sign alone is ordinary: long answers are cut off, a hot temperature lowers log-probs.
+are extremely low. One sign alone is ordinary: long answers are cut off, a hot temperature lowers log-probs. All of
+these limits are ours, so what they say is a warning and leads to the probes that prove.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from probes import logs, metric_runs
-from probes import thresholds as limits
 from probes.readers import metrics
 from probes.readers.metrics import Record, Run
+from probes.thresholds import metrics as limits
 from runbook.evidence import Evidence
 from runbook.finding import Finding, Measurement, Table, Verdict, found
 from runbook.probe import Progress, probe
@@ -37,8 +38,8 @@ class _Rollout:
 
     @property
     def broken(self) -> bool:
-        """Whether two signs agree."""
-        return len(self.signs) >= 2
+        """Whether enough signs agree."""
+        return len(self.signs) >= limits.BROKEN_SIGNS.value
 
 
 @probe(
@@ -97,7 +98,6 @@ def _judge(rollouts: list[_Rollout]) -> Finding | None:
             tables=(_table(rollouts),),
         )
     last = [each for each in rollouts if each.number >= first.number]
-    lasting = all(each.broken for each in last)
     before = [each for each in rollouts if each.number < first.number]
     signs = ", ".join(first.signs)
     if not before:
@@ -114,7 +114,7 @@ def _judge(rollouts: list[_Rollout]) -> Finding | None:
         zh = f"rollout 到 {before[-1].number} 为止正常，从 {first.number} 起损坏（{signs}）"
     proof = max(first.records, key=lambda record: len(_signs(record.values)))
     return found(
-        Verdict.PROBLEM if lasting and answer == "broken-after-update" else Verdict.WARNING,
+        Verdict.WARNING,
         answer,
         f"{en}; {sum(each.broken for each in last)} of {len(last)} rollouts from there on.",
         f"{zh}；其后 {len(last)} 个 rollout 中有 {sum(each.broken for each in last)} 个损坏。",

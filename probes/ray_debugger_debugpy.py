@@ -11,13 +11,12 @@ from probes import logs
 from probes.readers.joblog import citation
 from probes.readers.logscan import signature
 from probes.readers.versions import read_versions
+from probes.thresholds import evidence as limits
 from runbook.evidence import Evidence
 from runbook.finding import Finding, Verdict, found, unknown
 from runbook.probe import Progress, probe
 
 WANTED = "1.8.0"
-WHOLE_FREEZE = 30
-"""Packages from which a list counts as the whole environment; slime's image has several hundred."""
 REFUSED = signature("debugpy", "Module 'debugpy>=1.8.0' cannot be loaded")
 
 
@@ -52,7 +51,7 @@ def debugpy(evidence: Evidence, report: Progress) -> Finding:
             "Ray 无法加载 debugpy（不存在或版本被拒绝），断点不会停下。",
             citations=(citation(hit),),
         )
-    if len(versions) >= WHOLE_FREEZE:
+    if len(versions) >= limits.WHOLE_FREEZE.value:
         first = next(iter(versions.values()))
         return found(
             Verdict.WARNING,

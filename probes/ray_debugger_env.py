@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from probes.readers.environment import Reach, exported, passed, reach
 from probes.readers.launch_model import Job, Launch, Setting, cite_place
-from probes.readers.settings import read_settings
+from probes.settings import no_command, read_settings
 from runbook.evidence import Evidence
 from runbook.finding import Finding, Verdict, found, unknown
 from runbook.probe import Progress, probe
@@ -34,13 +34,7 @@ def env(evidence: Evidence, report: Progress) -> Finding:
     settings = read_settings(evidence)
     launch, job = settings.launch, settings.job
     if launch is None or job is None:
-        return unknown(
-            "No training command was found.",
-            "没有找到训练命令。",
-            settle_en="attach the launch script",
-            settle_zh="附上启动脚本",
-            slots=("launch",),
-        )
+        return no_command()
     wrong = [one for name in _MISSPELT for one in _set(launch, job, name)]
     right = _set(launch, job, NAME)
     if wrong and not right:

@@ -66,9 +66,11 @@ def ray_in_log(evidence: Evidence, report: Progress) -> Finding:
 def _pending(scanned: Scanned) -> Finding | None:
     """Report a placement group that was still waiting when its log ended."""
     met = scanned.of(_MET.label)
-    waits = [hit for hit in scanned.of(_WAITS.label) if not _later(hit, met)]
+    waits = [hit for hit in scanned.of(_WAITS.label) if not _later(scanned, hit, met)]
     if not waits:
-        refused = [hit for hit in scanned.of(_NO_FIT.label) if not any(each.file == hit.file for each in met)]
+        refused = [
+            hit for hit in scanned.of(_NO_FIT.label) if not any(each.file.stream == hit.file.stream for each in met)
+        ]
         if not refused:
             return None
         return found(
@@ -96,9 +98,9 @@ def _pending(scanned: Scanned) -> Finding | None:
     )
 
 
-def _later(hit: Hit, others: Sequence[Hit]) -> bool:
-    """Whether one of the others stands behind a hit in the same file."""
-    return any(other.file == hit.file and other.line > hit.line for other in others)
+def _later(scanned: Scanned, hit: Hit, others: Sequence[Hit]) -> bool:
+    """Whether one of the others was printed after a hit."""
+    return any(scanned.earlier(hit, other) for other in others)
 
 
 def _node(scanned: Scanned) -> Finding | None:

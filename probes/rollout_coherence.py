@@ -2,36 +2,26 @@
 
 Dumps are read first, because they hold every response; without one, the samples that slime prints at the start and end
 of each rollout. All rollouts are looked at, and the earliest garbled one answers: garbage in rollout 0 points at
-loading and conversion, garbage that begins later at the weight update. Any share of token salad above chance is a
-problem, because right weights at an ordinary temperature never produce it.
+loading and conversion, garbage that begins later at the weight update. It is a problem when so many samples, of this
+rollout and those after it, are garbled that a misjudgement of healthy text is out of the question, else a warning: one
+garbled sample may be an odd prompt, right weights at an ordinary temperature never produce many.
 """
 
 from __future__ import annotations
 
-import ast
-import re
 from dataclasses import dataclass
 
-from probes import dump_thresholds as limit
-from probes import dumps, logs
+from probes import dumps, logs, printed_samples
 from probes.dumps import Read
+from probes.printed_samples import PrintedRollout
 from probes.readers import joblog
-from probes.readers.logscan import Hit, signature
 from probes.samples import Judged, Verdicts, judge_dump
-from probes.text_quality import judge
+from probes.thresholds import samples as limit
 from runbook.evidence import Evidence
 from runbook.finding import Citation, Finding, Measurement, Table, Verdict, cite, found
 from runbook.probe import Progress, probe
 from runbook.text import Text
 
-_PRINTED = signature(
-    "sample", ("First rollout sample: [", "Finish rollout: ["), r"(?:First rollout sample|Finish rollout): (\[.*)"
-)
-_LABEL = re.compile(r"\], label: ", re.DOTALL)
-_ASSISTANT = re.compile(
-    r"<\|im_start\|>assistant\n?|<\|assistant\|>\n?|<｜Assistant｜>|\[/INST\]|<start_of_turn>model\n?"
-    r"|<\|start_header_id\|>assistant<\|end_header_id\|>\n*|<\|message\|>|\n(?:Assistant|ASSISTANT): ?"
-)
 _SHOWN = 20
 
 
@@ -68,11 +58,10 @@ def coherence(evidence: Evidence, report: Progress) -> Finding:
     if rollouts:
         return _finding(rollouts, _seen(read))
     if evidence.has("log"):
-        printed = _printed(evidence, report)
-        if printed.verdicts.samples:
-            return _finding(
-                [printed], Text(f" ({len(printed.verdicts.samples)} printed samples)", "（日志中打印的样本）")
-            )
+        printed = [_of_print(one) for one in printed_samples.printed_rollouts(evidence, report)]
+        if printed:
+            count = sum(len(rollout.verdicts.samples) for rollout in printed)
+            return _finding(printed, Text(f" ({count} printed samples)", f"（日志中打印的 {count} 个样本）"))
     return dumps.nothing_read(
         read,
         "Neither a rollout dump nor a printed sample holds a response.",
@@ -93,29 +82,11 @@ def _seen(read: Read) -> Text:
     return Text(en, f"（读取了 {read.listed} 个 dump 中的 {read.opened} 个）")
 
 
-def _printed(evidence: Evidence, report: Progress) -> _Rollout:
-    """Return the samples printed in the logs as one rollout."""
-    hits = logs.collect(evidence, report, (_PRINTED,)).hits.get(_PRINTED.label, [])
-    samples = tuple(_sample(number, hit) for number, hit in enumerate(hits))
-    verdicts = Verdicts(samples)
-    order = {sample.index: place for place, sample in enumerate(_worst_first(verdicts))}
-    ranked = sorted(range(len(hits)), key=lambda number: order[number])
-    return _Rollout("the printed samples", None, verdicts, tuple(joblog.citation(hits[n]) for n in ranked[:3]))
-
-
-def _sample(number: int, hit: Hit) -> Judged:
-    """Judge one printed sample: the repr of a list with prompt and response in one string."""
-    raw = (hit.groups[0] or b"").decode("utf-8", "replace")
-    ends = list(_LABEL.finditer(raw))
-    end = ends[-1] if ends else None
-    text = raw[: end.start() + 1] if end else raw
-    try:
-        whole = "".join(map(str, ast.literal_eval(text))) if end else text
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        whole = text.replace("\\n", "\n")
-    starts = [match.end() for match in _ASSISTANT.finditer(whole)]
-    response = whole[starts[0] :] if starts else whole
-    return Judged(number, number, response, "", 0, None, judge(response))
+def _of_print(printed: PrintedRollout) -> _Rollout:
+    verdicts = Verdicts(tuple(printed.samples))
+    places = tuple(joblog.citation(printed.hits[sample.place]) for sample in _worst_first(verdicts)[:3])
+    name = f"rollout {printed.number}" if printed.number is not None else f"printed rollout no. {printed.place}"
+    return _Rollout(name, printed.number, verdicts, places)
 
 
 def _worst_first(verdicts: Verdicts) -> list[Judged]:
@@ -144,21 +115,44 @@ def _finding(rollouts: list[_Rollout], seen: Text) -> Finding:
             zh += f"；{rollouts[0].name} 正常，因此是权重更新之后才出现"
     if told.verdicts.truncated_share == 1.0 and count > 1:
         en, zh = f"{en}; every response ran into the length limit", f"{zh}；所有回复都达到长度上限"
+    proof, sure = _proof(told, rollouts)
     return found(
-        Verdict.PROBLEM if bad else Verdict.OK,
+        (Verdict.PROBLEM if sure else Verdict.WARNING) if bad else Verdict.OK,
         told.answer,
         f"{told.name[0].upper()}{told.name[1:]} {en}{seen.en}.",
         f"{told.name} {zh}{seen.zh}。",
         citations=told.places,
-        measurements=_measurements(told.verdicts),
-        tables=(_rollout_table(rollouts), _sample_table(told)),
+        measurements=(*proof, *_measurements(told.verdicts)),
+        tables=(_rollout_table(rollouts, told), _sample_table(told)),
     )
 
 
+def _proof(told: _Rollout, rollouts: list[_Rollout]) -> tuple[tuple[Measurement, ...], bool]:
+    """Return what decides whether the samples prove the answer, and whether they do.
+
+    The samples of the rollout that is told count, and those of all from there on; that it was chosen among several for
+    being bad is allowed for by their number.
+    """
+    if told.answer == "coherent":
+        return (), False
+    later = rollouts[rollouts.index(told) :]
+    together = Verdicts(tuple(sample for rollout in later for sample in rollout.verdicts.samples))
+    if told.answer == "empty":
+        share = max(together.empty_share, told.verdicts.empty_share if _many(told.verdicts) else 0.0)
+        sure = _many(together) and share >= limit.EMPTY_SURE.value
+        return (limit.EMPTY_SURE.measure("empty responses", share),), sure
+    chance = min(1.0, len(rollouts) * min(told.verdicts.by_mistake, together.by_mistake))
+    measured = limit.BY_MISTAKE.measure("chance that healthy text is called garbled so often", chance)
+    return (measured,), chance <= limit.BY_MISTAKE.value
+
+
+def _many(verdicts: Verdicts) -> bool:
+    return len(verdicts.samples) >= limit.EMPTY_COUNT.value
+
+
 def _measurements(verdicts: Verdicts) -> tuple[Measurement, ...]:
-    source = "chosen on 124 garbled and 2,900 healthy samples (probes/dump_thresholds.py)"
     measured = [
-        Measurement("garbled samples", verdicts.garbled_share, "of the judged", limit.PARTLY_SHARE, source),
+        limit.PARTLY_SHARE.measure("garbled samples", verdicts.garbled_share),
         Measurement("truncated samples", verdicts.truncated_share, "of all"),
         Measurement("mean response length", verdicts.mean_length, "token"),
     ]
@@ -167,7 +161,9 @@ def _measurements(verdicts: Verdicts) -> tuple[Measurement, ...]:
     return tuple(measured)
 
 
-def _rollout_table(rollouts: list[_Rollout]) -> Table:
+def _rollout_table(rollouts: list[_Rollout], told: _Rollout) -> Table:
+    """Lay the rollouts side by side, of many those around the one that is told."""
+    start = max(rollouts.index(told) - _SHOWN // 2, 0) if len(rollouts) > _SHOWN else 0
     rows = tuple(
         (
             rollout.name,
@@ -179,7 +175,7 @@ def _rollout_table(rollouts: list[_Rollout]) -> Table:
             f"{rollout.verdicts.mean_length:.0f}",
             "" if rollout.verdicts.log_prob is None else f"{rollout.verdicts.log_prob:.2f}",
         )
-        for rollout in rollouts
+        for rollout in rollouts[start : start + _SHOWN]
     )
     columns = ("rollout", "answer", "samples", "garbled", "empty", "truncated", "mean length", "mean log-prob")
     return Table(Text("Rollouts", "各 rollout"), columns, rows)

@@ -12,7 +12,7 @@ import re
 
 from probes.readers.hf_config import chat_template as has_template
 from probes.readers.hf_config import cite_key, load_json, read_config
-from probes.readers.settings import read_settings, scripted
+from probes.settings import read_settings, scripted
 from runbook.evidence import Evidence
 from runbook.finding import Citation, Finding, Verdict, cite, found, unknown
 from runbook.probe import Progress, probe

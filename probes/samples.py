@@ -6,14 +6,15 @@ the responses that can be judged: aborted samples and answers of one word are le
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
-from probes import dump_thresholds as limit
 from probes.dumps import index_of, numbers
 from probes.readers.dump_errors import DumpError
 from probes.readers.rollout_dump import Dump
 from probes.text_quality import Judgement, judge
+from probes.thresholds import samples as limit
 from runbook.text import sanitise
 
 MAX_SAMPLES = 2048
@@ -65,13 +66,28 @@ class Verdicts:
         """Return coherent, partly-garbled, garbled or empty; None without a single response."""
         if not self.samples:
             return None
-        if len(self.of("empty")) >= limit.EMPTY_SHARE * len(self.samples):
+        if len(self.of("empty")) >= limit.EMPTY_SHARE.value * len(self.samples):
             return "empty"
         garbled, share = len(self.of("garbled")), self.garbled_share
-        if share >= limit.GARBLED_SHARE:
+        if share >= limit.GARBLED_SHARE.value:
             return "garbled"
-        chance = garbled < 2 and len(self.samples) > 4
-        return "partly-garbled" if share > limit.PARTLY_SHARE and not chance else "coherent"
+        lone = garbled < 2 and len(self.samples) > limit.LONE_SAMPLE.value
+        return "partly-garbled" if share > limit.PARTLY_SHARE.value and not lone else "coherent"
+
+    @property
+    def by_mistake(self) -> float:
+        """Return a bound on the probability that healthy text of this many samples is called garbled this often.
+
+        The union bound over the choices of garbled samples, each misjudged with MISJUDGED; 1 without a garbled one.
+        """
+        garbled, judged = len(self.of("garbled")), len(self.of("garbled")) + len(self.of("coherent"))
+        choices = math.lgamma(judged + 1) - math.lgamma(garbled + 1) - math.lgamma(judged - garbled + 1)
+        return min(1.0, math.exp(choices + garbled * math.log(limit.MISJUDGED.value)))
+
+    @property
+    def empty_share(self) -> float:
+        """Return the share of responses that hold nothing."""
+        return len(self.of("empty")) / max(len(self.samples), 1)
 
     @property
     def truncated_share(self) -> float:

@@ -7,18 +7,16 @@ here unpickles or needs a file to be whole.
 
 from __future__ import annotations
 
+import os
 import re
 
+from probes.readers import rollout_dump, torch_dist
 from probes.readers.joblog import recognised
 from probes.readers.logfiles import expand
+from probes.thresholds import evidence as limits
 from runbook.evidence import Candidate, Match, Slot
 from runbook.text import Text
 
-TRACKER = "latest_checkpointed_iteration.txt"
-
-_ITERATION = re.compile(r"^(?:iter_\d{7}|release)$")
-_SHARD = re.compile(r"\.distcp$|^\.metadata$")
-_RANK_FOLDER = re.compile(r"^mp_rank_\d\d")
 _WEIGHTS = re.compile(r"\.safetensors(?:\.index\.json)?$|^pytorch_model.*\.bin(?:\.index\.json)?$")
 _RECEIVED = re.compile(r"\.sent\.json$|^megatron_names\.|^(?:stage|engine|received|rank)[\w.-]*\.safetensors$")
 _WORKER_LOG = re.compile(r"^(?:worker-[0-9a-f]{8,}-\w+-\d+\.(?:out|err)|raylet\.(?:out|err)|gcs_server\.(?:out|err))$")
@@ -127,9 +125,21 @@ def recognise_hf(candidate: Candidate) -> Match | None:
     return None
 
 
+_ENGINE = re.compile(r"engine-\d{3}$")
+"""Folder that the weight recorder makes for one engine process; it holds a process.json."""
+
+
+def _recorded_engine(folder: str) -> bool:
+    return _ENGINE.search(folder.rstrip("/")) is not None and os.path.isfile(os.path.join(folder, "process.json"))
+
+
 def recognise_received(candidate: Candidate) -> Match | None:
     """Take a folder that the weight recorder wrote: what SGLang's load_weights was given."""
     names = candidate.names
+    if candidate.is_dir and any(
+        _recorded_engine(folder) for folder in (candidate.path, *(os.path.join(candidate.path, n) for n in names))
+    ):
+        return _match(96, "a recording of what SGLang's load_weights was given", "SGLang 的 load_weights 的录制结果")
     if not candidate.is_dir or "config.json" in names or not any(_RECEIVED.search(name) for name in names):
         return None
     return (
@@ -141,27 +151,20 @@ def recognise_received(candidate: Candidate) -> Match | None:
 
 def recognise_megatron(candidate: Candidate) -> Match | None:
     """Take a Megatron checkpoint: the folder with tracker or iteration folders, or one iteration folder."""
-    names = candidate.names
-    if not candidate.is_dir:
-        return None
-    if TRACKER in names or any(_ITERATION.match(name) for name in names):
+    kind = torch_dist.folder_kind(candidate.names) if candidate.is_dir else ""
+    if kind == "checkpoint":
         return _match(92, "a tracker file or iteration folders of Megatron", "Megatron 的 tracker 文件或迭代目录")
-    if any(_SHARD.search(name) or _RANK_FOLDER.match(name) for name in names):
+    if kind == "iteration":
         return _match(91, "one iteration of a Megatron checkpoint", "Megatron 检查点的一个迭代")
     return None
 
 
 def _dump(candidate: Candidate) -> str:
-    """Return "rollout", "train" or "" for a file that torch.save wrote, by the first keys of its pickle."""
-    if candidate.is_dir or not candidate.name.endswith((".pt", ".pth", ".pkl")):
+    """Return "rollout", "train" or "" for a file that slime dumped, by the first keys of its pickle."""
+    if candidate.is_dir or not candidate.name.endswith(rollout_dump.SUFFIXES) or b"rollout_id" not in candidate.head:
         return ""
-    head = candidate.head[:16384]
-    if b"rollout_id" in head:
-        train = any(key in head for key in (b"rollout_data", b"dp_shards", b"data_parallel_rank"))
-        # A zip member called .format_version stands in every file; the key of a train dump is pickled text.
-        train = train or re.search(rb"X\x0e\x00\x00\x00format_version|\x8c\x0eformat_version", head) is not None
-        return "train" if train else "rollout"
-    return ""
+    kind = rollout_dump.sniff(candidate.head)
+    return kind if kind in ("rollout", "train") else ""
 
 
 def recognise_rollout_dump(candidate: Candidate) -> Match | None:
@@ -212,8 +215,9 @@ def recognise_versions(candidate: Candidate) -> Match | None:
         return None
     lines = [line.strip() for line in head.splitlines() if line.strip() and not line.lstrip().startswith((b"#", b"-"))]
     lines = [line for line in lines if not re.match(rb"Package\s+Version", line)]
-    good = sum(bool(_VERSION_LINE.match(line) or _IMAGE_LINE.match(line)) for line in lines[:400])
-    if not good or good < 0.8 * len(lines[:400]):
+    lines = lines[: int(limits.VERSION_LINES_READ.value)]
+    good = sum(bool(_VERSION_LINE.match(line) or _IMAGE_LINE.match(line)) for line in lines)
+    if not good or good < limits.VERSION_LINES.value * len(lines):
         return None
     return _match(75 if good > 1 or b"==" in head else 55, "a list of installed versions", "已安装版本的列表")
 

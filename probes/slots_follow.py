@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from probes.readers.arguments import Arguments
 from probes.readers.launch import read_launch
 from probes.readers.logfiles import LogFile, expand, window
-from probes.readers.settings import HEAD_LIMIT, MANY_LOGS, read_table
-from probes.slots import TRACKER
+from probes.readers.torch_dist import TRACKER
+from probes.settings import HEAD_LIMIT, MANY_LOGS, read_table
 from runbook.evidence import Follower, Item, Reference
 from runbook.text import Text
 
@@ -118,10 +118,7 @@ def follow_log(item: Item) -> Iterator[Reference]:
     near = os.path.dirname(os.path.abspath(item.path)) if not os.path.isdir(item.path) else item.path
     files, _ = expand((item.path,))
     for file in sorted(files, key=lambda one: "driver" not in one.path)[:MANY_LOGS]:
-        try:
-            head = window(file, 0, HEAD_LIMIT)
-        except OSError:
-            continue
+        head = window(file, 0, HEAD_LIMIT)
         table = read_table(file, head)
         if table is not None:
             yield from _of_table(table, near)

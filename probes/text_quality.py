@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from probes import dump_thresholds as limit
+from probes.thresholds import text as limit
 from runbook.text import Text
 
 _SPECIAL = re.compile(r"<[|｜][^<>|｜\s]{1,40}[|｜]>|</?s>|<(?:eos|bos|pad|end_of_turn|start_of_turn)>")
@@ -72,10 +72,10 @@ def judge(response: str, log_prob: float | None = None) -> Judgement:
     cannot be far below -2, so where it is, odd text is garbage too.
     """
     judgement = _judge_text(response)
-    if judgement.kind != "coherent" or log_prob is None or log_prob > limit.DRAWN_AT_RANDOM:
+    if judgement.kind != "coherent" or log_prob is None or log_prob > limit.DRAWN_AT_RANDOM.value:
         return judgement
-    confidence = _language(_SPECIAL.sub("", response)[-2000:])[1]
-    if judgement.weak or confidence < limit.ODD_CONFIDENCE:
+    confidence = _language(_SPECIAL.sub("", response)[-int(limit.ODD_TAIL.value) :])[1]
+    if judgement.weak or confidence < limit.ODD_CONFIDENCE.value:
         mean = f"{log_prob:.1f}"
         return _garbled(
             f"no sentences; mean log-prob {mean}: drawn nearly at random", f"不成句；平均 log-prob {mean}：近乎随机采样"
@@ -87,17 +87,17 @@ def _judge_text(response: str) -> Judgement:
     """Judge by the text alone."""
     text = _SPECIAL.sub("", response)
     if not text.strip():
-        return _EMPTY if len(text) < limit.LOOP_CHARACTERS else _garbled("only blank characters", "只有空白字符")
+        return _EMPTY if len(text) < limit.LOOP_CHARACTERS.value else _garbled("only blank characters", "只有空白字符")
     loop = find_loop(text)
     if loop is not None:
         shown = loop if len(loop) <= 20 else loop[:19] + "…"
         return _garbled(f"repeats {shown!r} without end", f"无休止地重复 {shown!r}")
-    if len(text) < 24:
+    if len(text) < limit.SHORT.value:
         return _SHORT
     windows = _windows(text)
     reasons = [reason for reason in map(_window_reason, windows) if reason is not None]
     strong = [reason for reason in reasons if reason.kind == "garbled"]
-    if len(strong) >= max(1.0, limit.GARBLED_WINDOWS * len(windows)):
+    if len(strong) >= max(1.0, limit.GARBLED_WINDOWS.value * len(windows)):
         return strong[0]
     return Judgement("coherent", _FINE.why, weak=True) if reasons else _FINE
 
@@ -105,8 +105,8 @@ def _judge_text(response: str) -> Judgement:
 def find_loop(text: str) -> str | None:
     """Return the piece that the end of `text` repeats, when the repetition fills most of the text; else None."""
     end = len(text)
-    tail = min(48, end // 3)
-    if end < 24:
+    tail = min(int(limit.LOOP_TAIL.value), end // 3)
+    if end < limit.SHORT.value:
         return None
     before = text.rfind(text[end - tail :], 0, end - 1)
     if before < 0:
@@ -116,8 +116,10 @@ def find_loop(text: str) -> str | None:
     while start > period and text[start - 1] == text[start - 1 - period]:
         start -= 1
     run = end - max(start - period, 0)
-    enough = min(limit.LOOP_CHARACTERS, end) if period <= 2 else limit.LOOP_CHARACTERS
-    if run < enough or run < limit.LOOP_REPEATS * period or run < limit.LOOP_SHARE * end:
+    enough = (
+        min(limit.LOOP_CHARACTERS.value, end) if period <= limit.LOOP_LETTERS.value else limit.LOOP_CHARACTERS.value
+    )
+    if run < enough or run < limit.LOOP_REPEATS.value * period or run < limit.LOOP_SHARE.value * end:
         return None
     return text[end - period :]
 
@@ -128,10 +130,10 @@ def _garbled(en: str, zh: str) -> Judgement:
 
 def _windows(text: str) -> list[str]:
     """Return up to WINDOWS pieces, spread evenly; the last one reaches the end."""
-    size = limit.WINDOW
-    if len(text) <= size * 1.5:
+    size = int(limit.WINDOW.value)
+    if len(text) <= size * limit.WINDOW_ALONE.value:
         return [text]
-    count = min(limit.WINDOWS, -(-len(text) // size))
+    count = min(int(limit.WINDOWS.value), -(-len(text) // size))
     step = (len(text) - size) / (count - 1)
     return [text[round(step * n) : round(step * n) + size] for n in range(count)]
 
@@ -139,7 +141,7 @@ def _windows(text: str) -> list[str]:
 def _window_reason(text: str) -> Judgement | None:
     """Return why a piece of text is garbled (or odd: weak), None when it is fine."""
     broken = _BROKEN.findall(text)
-    if len(broken) >= 5 and len(broken) >= limit.REPLACEMENT_SHARE * len(text):
+    if len(broken) >= max(limit.BROKEN_COUNT.value, limit.BROKEN_SHARE.value * len(text)):
         share = f"{len(broken) / len(text):.0%}"
         return _garbled(f"{share} undecodable or control characters", f"{share} 为无法解码或控制字符")
     tests = (_mixed_scripts, _rare_characters, _symbols, _loose_marks, _pieces, _words)
@@ -164,9 +166,15 @@ def _mixed_scripts(text: str) -> Judgement | None:
         last, end = script, match.end()
     total = sum(joints.values())
     scripts = set().union(*joints) - {"greek"} if joints else set()
-    many = len(joints) >= 3 and total >= 4 and total >= 0.03 * letters
-    dense = len(joints) == 2 and total >= 5 and total >= 0.08 * letters
-    if len(scripts) >= 3 and (many or (dense and _language(text)[1] < limit.FOREIGN_CONFIDENCE)):
+    many = len(joints) >= limit.JOINTS_MANY.value and total >= max(
+        limit.JOINTS_MANY_COUNT.value, limit.JOINTS_MANY_SHARE.value * letters
+    )
+    dense = len(joints) == limit.JOINTS_DENSE.value and total >= max(
+        limit.JOINTS_DENSE_COUNT.value, limit.JOINTS_DENSE_SHARE.value * letters
+    )
+    if len(scripts) >= limit.SCRIPTS.value and (
+        many or (dense and _language(text)[1] < limit.FOREIGN_CONFIDENCE.value)
+    ):
         return _garbled(f"{len(scripts)} scripts mixed inside words", f"词内混用 {len(scripts)} 种文字")
     return None
 
@@ -174,19 +182,19 @@ def _mixed_scripts(text: str) -> Judgement | None:
 def _rare_characters(text: str) -> Judgement | None:
     """Chinese characters or Hangul syllables that nobody uses, or common Chinese words in no sentence."""
     han = _HAN.findall(text)
-    if len(han) >= 20:
+    if len(han) >= limit.RARE_COUNT.value:
         rare = sum(not _common_han(character) for character in han) / len(han)
-        if rare >= limit.RARE_HAN_SHARE:
+        if rare >= limit.RARE_HAN_SHARE.value:
             return _garbled(f"{rare:.0%} of the Chinese characters are rare ones", f"{rare:.0%} 的汉字是生僻字")
-    if len(han) >= 100 and len(han) > 0.7 * len(text):
+    if len(han) >= limit.HAN_SALAD_COUNT.value and len(han) > limit.HAN_SALAD_SHARE.value * len(text):
         glue = sum(character in _HAN_FUNCTION for character in han) / len(han)
         marks = len(_HAN_MARK.findall(text)) / len(han)
-        if glue < 0.03 and marks < 0.02:
+        if glue < limit.HAN_GLUE.value and marks < limit.HAN_MARKS.value:
             return _garbled("Chinese words without sentences", "汉语词语堆砌，不成句")
     hangul = _HANGUL.findall(text)
-    if len(hangul) >= 20:
+    if len(hangul) >= limit.RARE_COUNT.value:
         rare = sum(not _encodes(character, "euc_kr", 2) for character in hangul) / len(hangul)
-        if rare >= limit.RARE_HANGUL_SHARE:
+        if rare >= limit.RARE_HANGUL_SHARE.value:
             return _garbled(f"{rare:.0%} of the Hangul syllables are unused ones", f"{rare:.0%} 的韩文音节不存在")
     return None
 
@@ -210,7 +218,7 @@ def _symbols(text: str) -> Judgement | None:
     """Symbols and brackets that close nothing; code, formulas and expressions balance most of theirs."""
     symbols = _SYMBOL.findall(text)
     dense = sum(map(len, text.split()))
-    if dense < 60 or len(symbols) < 0.45 * dense:
+    if dense < limit.SYMBOLS_COUNT.value or len(symbols) < limit.SYMBOLS_SHARE.value * dense:
         return None
     stack: list[str] = []
     brackets = matched = 0
@@ -223,7 +231,8 @@ def _symbols(text: str) -> Judgement | None:
             if stack and stack[-1] == _PAIRS[character]:
                 stack.pop()
                 matched += 2
-    if brackets >= 16 and matched < 0.6 * brackets and len(set(symbols)) >= 15:
+    loose = brackets >= limit.BRACKETS_COUNT.value and matched < limit.BRACKETS_MATCHED.value * brackets
+    if loose and len(set(symbols)) >= limit.SYMBOLS_KINDS.value:
         return _garbled("symbols and brackets in no order", "符号与括号杂乱无序")
     return None
 
@@ -234,11 +243,11 @@ def _loose_marks(text: str) -> Judgement | None:
     Code that begins its lines with commas has names between them.
     """
     loose = sum(map(len, _LOOSE.findall(text)))
-    if loose < 8 or loose < limit.LOOSE_SHARE * sum(map(len, text.split())):
+    if loose < max(limit.LOOSE_COUNT.value, limit.LOOSE_SHARE.value * sum(map(len, text.split()))):
         return None
     words = _CASED.findall(text.lower())
     empty = sum(word in _FUNCTION_WORDS or len(word) == 1 for word in words)
-    if len(words) >= 3 and empty >= limit.LOOSE_EMPTY * len(words):
+    if len(words) >= limit.LOOSE_WORDS.value and empty >= limit.LOOSE_EMPTY.value * len(words):
         return _garbled(f"{loose} commas and full stops that follow no word", f"{loose} 个标点前没有词")
     return None
 
@@ -248,7 +257,7 @@ def _pieces(text: str) -> Judgement | None:
     dense = sum(map(len, text.split()))
     runs = [match for match in _PIECES.finditer(text) if len(set(match[1])) > 1]
     covered = sum(match.end() - match.start() for match in runs)
-    if covered >= limit.PIECES_SHARE * dense and covered >= limit.LOOP_CHARACTERS:
+    if covered >= limit.PIECES_SHARE.value * dense and covered >= limit.LOOP_CHARACTERS.value:
         return _garbled(f"stutters: {runs[0][1]!r} follows itself", f"口吃：{runs[0][1]!r} 连续重复")
     return None
 
@@ -258,18 +267,18 @@ def _words(text: str) -> Judgement | None:
     words = _CASED.findall(text)
     dense = "".join(text.split())
     plain = sum(map(str.isalpha, dense))
-    if len(words) < limit.SALAD_WORDS or plain < limit.PLAIN_SHARE * len(dense):
+    if len(words) < limit.SALAD_WORDS.value or plain < limit.PLAIN_SHARE.value * len(dense):
         return None
     lower = [word.lower() for word in words]
     function_words = sum(word in _FUNCTION_WORDS for word in lower) / len(words)
-    start = lower[:60]
+    start = lower[: int(limit.STUTTER_START.value)]
     distinct = len(set(start)) / len(start)
-    if distinct <= limit.STUTTER_DISTINCT and len(words) >= 30:
+    if distinct <= limit.STUTTER_DISTINCT.value and len(words) >= limit.STUTTER_WORDS.value:
         repeats = len(_STUTTER.findall(text)) / len(words)
-        if repeats >= limit.STUTTER_SHARE and len(_MARK.findall(text)) <= limit.STUTTER_MARKS * len(words):
+        if repeats >= limit.STUTTER_SHARE.value and len(_MARK.findall(text)) <= limit.STUTTER_MARKS.value * len(words):
             share = f"{repeats:.0%}"
             return _garbled(f"stutters: {share} of the words repeat the one before", f"口吃：{share} 的词与前一词相同")
-        if function_words >= limit.FUNCTION_WORDS_ONLY:
+        if function_words >= limit.FUNCTION_WORDS_ONLY.value:
             share = f"{function_words:.0%}"
             return _garbled(f"{share} function words, no content", f"{share} 为虚词，没有内容")
     return _salad(text, words, distinct, function_words)
@@ -279,21 +288,21 @@ def _salad(text: str, words: list[str], distinct: float, function_words: float) 
     """Find words that nothing joins into sentences: glued together, upper and lower case at random."""
     marks = len(_MARK.findall(text)) / len(words)
     joints = sum(_JOINT.search(word) is not None for word in words) / len(words)
-    if sum(map(str.isdigit, text)) > limit.SALAD_DIGITS * sum(map(len, words)):
+    if sum(map(str.isdigit, text)) > limit.SALAD_DIGITS.value * sum(map(len, words)):
         return None
-    various = distinct >= limit.SALAD_DISTINCT and function_words <= limit.SALAD_FUNCTION_WORDS
-    fragments = joints >= limit.FRAGMENT_JOINTS and marks <= limit.FRAGMENT_MARKS
-    if marks > limit.SALAD_MARKS or not (various or fragments):
+    various = distinct >= limit.SALAD_DISTINCT.value and function_words <= limit.SALAD_FUNCTION_WORDS.value
+    fragments = joints >= limit.FRAGMENT_JOINTS.value and marks <= limit.FRAGMENT_MARKS.value
+    if marks > limit.SALAD_MARKS.value or not (various or fragments):
         return None
     upper = sum(word[0].isupper() for word in words) / len(words)
     language, confidence = _language(text)
-    believed = limit.SALAD_CONFIDENCE if various else limit.FRAGMENT_CONFIDENCE
-    foreign = language != "en" and confidence >= limit.FOREIGN_CONFIDENCE
-    listed = not fragments and not limit.SALAD_UPPER[0] <= upper <= limit.SALAD_UPPER[1]
+    believed = limit.SALAD_CONFIDENCE.value if various else limit.FRAGMENT_CONFIDENCE.value
+    foreign = language != "en" and confidence >= limit.FOREIGN_CONFIDENCE.value
+    listed = not fragments and not limit.SALAD_UPPER_LEAST.value <= upper <= limit.SALAD_UPPER_MOST.value
     if foreign or confidence >= believed or listed:
         return None
-    long = sum(len(word) >= limit.LONG_WORD for word in words) / len(words)
-    if joints < limit.SALAD_GLUED / 2 and long < limit.SALAD_GLUED:
+    long = sum(len(word) >= limit.LONG_WORD.value for word in words) / len(words)
+    if joints < limit.SALAD_JOINTS.value and long < limit.SALAD_LONG.value:
         return Judgement("odd", Text("words without sentences", "词语堆砌"), weak=True)
     share = f"{max(joints, long):.0%}"
     return _garbled(

@@ -3,6 +3,7 @@
 Each tensor is read once, in pieces, on both sides; a recording without tensors is compared by its fingerprints.
 Updates are judged in order and the first one that is wrong answers, since later ones inherit its fault. The initial
 load, which SGLang reads from the checkpoint itself, says nothing about what Megatron sends and never counts as right.
+It is asked without being told to (it is not `heavy`): whoever records weights wants them compared.
 """
 
 from __future__ import annotations
@@ -59,7 +60,6 @@ FROZEN = (b"only-train-params", b"freeze-params")
     en="Is what SGLang's load_weights was given what the checkpoint holds?",
     zh="SGLang 的 load_weights 收到的内容与 ckpt 一致吗？",
     deadline=3600.0,
-    heavy=True,
 )
 def compare(evidence: Evidence, report: Progress) -> Finding:
     """Lay each update beside the checkpoint; the first wrong one answers, else the last right one."""

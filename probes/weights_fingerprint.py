@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from functools import lru_cache
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from probes.recorder.slime_runbook_recorder.fingerprint import (
@@ -26,7 +28,7 @@ from probes.recorder.slime_runbook_recorder.fingerprint import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-CHUNK = 1 << 20
+CHUNK = 1 << 18
 """Bytes that are read and hashed in one piece: near the size of an L2 cache."""
 
 
@@ -41,12 +43,23 @@ class Stored:
 
 
 @dataclass(frozen=True)
+class Stats:
+    """Minimum, maximum and mean of the finite values, and how many are zero or not finite."""
+
+    least: float = 0.0
+    most: float = 0.0
+    mean: float = 0.0
+    zeros: int = 0
+    nonfinite: int = 0
+
+
+@dataclass(frozen=True)
 class Print:
     """A tensor's fingerprint; see the recorder for what its parts mean.
 
     dtype: as safetensors names it. blocks: big-endian uint64. sample: float64 of this machine; nan where the value is
-    no number. Both are kept as bytes because a model may have 100,000 tensors. stored: where the values can be read,
-    None when only this fingerprint was recorded.
+    no number. Both are kept as bytes because a model may have 100,000 tensors. recorded: the statistics, where they
+    came with the fingerprint. stored: where the values can be read, None when only this fingerprint was recorded.
     """
 
     dtype: str
@@ -55,11 +68,7 @@ class Print:
     rows: int
     blocks: bytes
     sample: bytes
-    least: float
-    most: float
-    mean: float
-    zeros: int
-    nonfinite: int
+    recorded: Stats | None = None
     stored: Stored | None = field(default=None, compare=False)
 
     @property
@@ -81,9 +90,16 @@ class Print:
         return np.frombuffer(self.sample)
 
     @property
+    def stats(self) -> Stats:
+        """Return the statistics; those of stored values are computed when first asked for. Raises OSError, EOFError."""
+        if self.recorded is not None:
+            return self.recorded
+        return statistics(self.stored) if self.stored is not None else Stats()
+
+    @property
     def all_zero(self) -> bool:
-        """Return whether every element is zero."""
-        return 0 < self.numel == self.zeros
+        """Return whether every byte is zero: only zero rows have the hash 0."""
+        return self.numel > 0 and self.rows == 0
 
 
 def decode(raw: NDArray[Any], dtype: str) -> NDArray[Any]:
@@ -185,29 +201,8 @@ def fingerprint(stored: Stored) -> Print:
     import numpy as np
 
     rows, columns = matrix(stored.shape)
-    hashes = np.zeros(rows, np.int64)
-    least, most, total, zeros, bad = np.inf, -np.inf, 0.0, 0, 0
-    weights: NDArray[Any] | None = None
-    with np.errstate(over="ignore", invalid="ignore"):
-        for row, block in pieces(stored):
-            words = _words(block)
-            weights = _weights(words.shape[1]) if weights is None else weights
-            hashes[row : row + len(block)] = _mix(((words ^ (words >> 32)) * weights).sum(axis=1))
-            values = decode(block, stored.dtype)
-            low, high, part = float(values.min()), float(values.max()), float(values.sum(dtype=np.float64))
-            if not np.isfinite(part):
-                finite = np.isfinite(values)
-                bad += int(values.size - np.count_nonzero(finite))
-                values = np.where(finite, values, 1)
-                zeros += int(values.size - np.count_nonzero(values))
-                values = values[finite]
-                low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
-                part = float(values.sum(dtype=np.float64))
-            else:
-                zeros += int(values.size - np.count_nonzero(values))
-            least, most, total = min(least, low), max(most, high), total + part
-        blocks, sums = _blocks(hashes, block_rows(rows))
-    count = rows * columns
+    with np.errstate(over="ignore"):
+        blocks, sums = _blocks(row_hashes(stored), block_rows(rows))
     return Print(
         stored.dtype,
         stored.shape,
@@ -215,24 +210,47 @@ def fingerprint(stored: Stored) -> Print:
         sums,
         b"".join(block.to_bytes(8, "big") for block in blocks),
         np.array(values_at(stored, places(rows, columns)), np.float64).tobytes(),
-        least if count else 0.0,
-        most if count else 0.0,
-        total / max(count - bad, 1),
-        zeros,
-        bad,
+        None,
         stored,
     )
 
 
-def row_hashes(stored: Stored) -> NDArray[Any]:
-    """Return one int64 for each row. Raises what `fingerprint` raises."""
+@lru_cache(maxsize=256)
+def statistics(stored: Stored) -> Stats:
+    """Read a tensor once and return its statistics. Raises what `fingerprint` raises."""
     import numpy as np
 
-    hashes = np.zeros(matrix(stored.shape)[0], np.int64)
+    least, most, total, zeros, bad = np.inf, -np.inf, 0.0, 0, 0
+    with np.errstate(invalid="ignore", over="ignore"):
+        for _, block in pieces(stored):
+            values = decode(block, stored.dtype)
+            if not np.isfinite(float(values.sum(dtype=np.float64))):
+                finite = np.isfinite(values)
+                bad += int(values.size - np.count_nonzero(finite))
+                values = values[finite]
+            if values.size:
+                least, most = min(least, float(values.min())), max(most, float(values.max()))
+                total += float(values.sum(dtype=np.float64))
+                zeros += int(values.size - np.count_nonzero(values))
+    count = prod(stored.shape) - bad
+    return Stats(least, most, total / count, zeros, bad) if count > 0 else Stats(0.0, 0.0, 0.0, 0, bad)
+
+
+def row_hashes(stored: Stored) -> NDArray[Any]:
+    """Return one int64 for each row; none for a tensor without columns. Raises what `fingerprint` raises."""
+    import numpy as np
+
+    rows, columns = matrix(stored.shape)
+    hashes = np.zeros(rows if columns else 0, np.int64)
+    weights: NDArray[Any] | None = None
     with np.errstate(over="ignore"):
         for row, block in pieces(stored):
             words = _words(block)
-            hashes[row : row + len(block)] = _mix(((words ^ (words >> 32)) * _weights(words.shape[1])).sum(axis=1))
+            weights = _weights(words.shape[1]) if weights is None else weights
+            mixed = words >> 32
+            mixed ^= words
+            mixed *= weights
+            hashes[row : row + len(block)] = _mix(mixed.sum(axis=1))
     return hashes
 
 

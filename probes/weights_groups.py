@@ -3,7 +3,7 @@
 The sum of row hashes is additive, so "the rows of q, k and v together are the right ones" is an exact statement that
 needs no tensors. Whether it is the split that ignores the groups of grouped-query attention is then tested by doing
 that wrong split on the checkpoint (Megatron's linear_qkv holds, group by group, the group's query heads, its key and
-its value: FACTS 3.2).
+its value; slime/backends/megatron_utils/megatron_to_hf).
 """
 
 from __future__ import annotations

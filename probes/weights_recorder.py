@@ -15,6 +15,7 @@ from collections.abc import Mapping
 
 from probes.recorder import FOLDER
 from probes.recorder.slime_runbook_recorder.options import Options, to_environment
+from runbook.command import Command
 from runbook.errors import UsageError
 
 HELP = "environment lines that make SGLang record the weights it is sent"
@@ -96,3 +97,6 @@ def size(text: str) -> int:
     if not number.isdecimal():
         raise UsageError(f"{text!r} is no number of bytes", "for example 512M or 2G")
     return int(number) << 10 * units[unit]
+
+
+RECORDER = Command("recorder", HELP, add_arguments, run)

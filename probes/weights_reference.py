@@ -1,8 +1,8 @@
 """The checkpoint as what load_weights ought to be given: names, places in the model, fingerprints on demand.
 
 Fused experts of a checkpoint (`experts.gate_up_proj` of shape [experts, 2 × size, hidden]) are sent one by one
-(FACTS: qwen3_5.py), so they stand here under the names they are sent by as well. A fingerprint is computed when it
-is first asked for and then kept; a comparison without faults reads every tensor once and keeps some 500 bytes of it.
+(slime's megatron_to_hf/qwen3_5.py), so they stand here under the names they are sent by as well. A fingerprint is
+computed when it is first asked for and then kept; a comparison without faults reads every tensor once and keeps some 500 bytes of it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,20 @@ from probes.hf_checkpoint import PACKED_PARTS, SIDE_PARTS, Checkpoint
 from probes.hf_names import EXPERT, LAYER, OPEN, TOLERATED
 from probes.readers.hf_config import HfConfig
 from probes.readers.hf_config import field as config_field
-from probes.readers.received_weights import Sent
+from probes.readers.received_weights import Line, Sent
 from probes.readers.safetensors_header import BITS, Entry
-from probes.weights_fingerprint import ITEM, SHORT, Print, Stored, fingerprint
+from probes.recorder.slime_runbook_recorder.fingerprint import block_rows, matrix, places
+from probes.weights_fingerprint import ITEM, SHORT, Print, Stats, Stored, fingerprint
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _FUSED = re.compile(r"(?P<head>.*\.experts)\.(?P<part>gate_up_proj|down_proj)\Z")
+
+
+_HASH = re.compile(r"[0-9a-f]{16}")
+_LARGEST = 1 << 40
+"""Size of a dimension beyond which a recording is not believed."""
 
 
 @dataclass(frozen=True)
@@ -170,28 +176,36 @@ def _split(name: str, stored: Stored, hidden: int | None) -> list[tuple[str, Sto
 
 
 def print_of_sent(sent: Sent) -> Print | None:
-    """Return the fingerprint of what was sent; None when only its name is known. Raises OSError, EOFError, KeyError."""
-    import numpy as np
+    """Return the fingerprint of what was sent; None when only its name is known, or its fingerprint is damaged.
 
+    Raises OSError, EOFError, KeyError.
+    """
     dtype = SHORT.get(sent.dtype, sent.dtype)
     stored = Stored(sent.file, sent.start, dtype, sent.shape) if sent.start >= 0 else None
-    line = sent.line
-    if line is None:
-        return fingerprint(stored) if stored is not None else None
-    values = np.array([np.nan if value is None else value for value in line.sample], np.float64)
-    blocks = bytes.fromhex(line.blocks) if re.fullmatch(r"(?:[0-9a-f]{16})*", line.blocks) else b""
+    if sent.line is not None:
+        return _recorded(sent.line, sent.shape, dtype, stored)
+    return fingerprint(stored) if stored is not None else None
+
+
+def _recorded(line: Line, shape: tuple[int, ...], dtype: str, stored: Stored | None) -> Print | None:
+    """Return the fingerprint that a recording holds, if all of its parts are as they must be."""
+    import numpy as np
+
+    if not all(0 <= size < _LARGEST for size in shape) or not all(_HASH.fullmatch(x) for x in (line.hash, line.rows)):
+        return None
+    rows, columns = matrix(shape)
+    blocks = -(-rows // block_rows(rows)) if columns else 0
+    sample = [np.nan if value is None else value for value in line.sample]
+    if len(sample) != len(places(rows, columns)) or not re.fullmatch(rf"[0-9a-f]{{{16 * blocks}}}", line.blocks):
+        return None
     return Print(
         dtype,
-        sent.shape,
+        shape,
         int(line.hash, 16),
         int(line.rows, 16),
-        blocks,
-        values.tobytes(),
-        line.min or 0.0,
-        line.max or 0.0,
-        line.mean or 0.0,
-        line.zeros,
-        line.nonfinite,
+        bytes.fromhex(line.blocks),
+        np.array(sample, np.float64).tobytes(),
+        Stats(line.min or 0.0, line.max or 0.0, line.mean or 0.0, line.zeros, line.nonfinite),
         stored,
     )
 

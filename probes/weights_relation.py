@@ -109,13 +109,21 @@ def _plainly(received: Print, own: Print, name: str) -> Relation | None:
         return Relation("equal", name)
     if received.all_zero and not own.all_zero:
         return Relation("zero", name)
-    if received.nonfinite > own.nonfinite:
-        count = received.nonfinite
-        return Relation("nonfinite", name, f"{count} values are NaN or Inf", f"{count} 个值为 NaN 或 Inf")
+    if received.recorded is not None and received.recorded.nonfinite:
+        broken = _nonfinite(received.recorded.nonfinite, own, name)
+        if broken is not None:
+            return broken
     quantised = any(each.dtype not in MANTISSA or "F8" in each.dtype for each in (received, own))
     if quantised and (received.shape == own.shape or received.dtype != own.dtype):
         return Relation("opaque", name)
     return None
+
+
+def _nonfinite(count: int, own: Print, name: str) -> Relation | None:
+    """Return that values are no numbers, unless the checkpoint has as many of them."""
+    if count <= own.stats.nonfinite:
+        return None
+    return Relation("nonfinite", name, f"{count} values are NaN or Inf", f"{count} 个值为 NaN 或 Inf")
 
 
 def _same_shape(received: Print, own: Print, name: str, reference: Reference) -> Relation:
@@ -128,6 +136,9 @@ def _same_shape(received: Print, own: Print, name: str, reference: Reference) ->
         return Relation("cast", name, f"{received.dtype} instead of {own.dtype}", f"{received.dtype} 而非 {own.dtype}")
     if apart <= NEAR:
         return _compared_in_full(received, own, name, coarse, apart)
+    broken = _nonfinite(received.stats.nonfinite, own, name) if received.stats.nonfinite else None
+    if broken is not None:
+        return broken
     found = find(received, name, reference) or _rearranged(received, own, name, coarse)
     if found is None and apart <= ALIKE:
         return Relation("drifted", name, f"{apart:.2f} standard deviations away", f"相差 {apart:.2f} 个标准差", apart)
@@ -143,8 +154,9 @@ def _rearranged(received: Print, own: Print, name: str, dtype: str) -> Relation 
     )
     if found is not None:
         return found
-    same = (received.least, received.most, received.zeros) == (own.least, own.most, own.zeros)
-    if same and own.numel > 64 and abs(received.mean - own.mean) <= 1e-4 * max(abs(own.least), abs(own.most)):
+    mine, theirs = received.stats, own.stats
+    same = (mine.least, mine.most, mine.zeros) == (theirs.least, theirs.most, theirs.zeros)
+    if same and own.numel > 64 and abs(mine.mean - theirs.mean) <= 1e-4 * max(abs(theirs.least), abs(theirs.most)):
         return Relation("shuffled", name, "the same values in another order", "数值相同但次序不同")
     return None
 
@@ -312,16 +324,25 @@ def _compared_in_full(received: Print, own: Print, name: str, dtype: str, apart:
 
     if received.stored is None or own.stored is None or received.dtype != own.dtype:
         return Relation("near", name, *_changed_rows(received, own), apart)
-    changed, far, first, rows = 0, 0, -1, own.matrix[0]
+    changed, far, first, bad, rows = 0, 0, -1, 0, own.matrix[0]
     scale = _scale(own.values)
     for (row, mine), (_, theirs) in zip(pieces(received.stored), pieces(own.stored), strict=True):
-        with np.errstate(invalid="ignore"):
-            a, b = decode(mine, received.dtype).astype(np.float32), decode(theirs, own.dtype).astype(np.float32)
-        changed += int(np.count_nonzero(a != b))
-        wrong = np.sqrt(np.mean(_gap(a, b, dtype, slack=True) ** 2, axis=1)) / scale > ALIKE
-        if wrong.any():
-            first = row + int(np.argmax(wrong)) if first < 0 else first
-            far += int(np.count_nonzero(wrong))
+        with np.errstate(invalid="ignore", over="ignore"):
+            a, b = decode(mine, received.dtype), decode(theirs, own.dtype)
+            gap = np.subtract(a, b, dtype=np.float32)
+            changed += int(np.count_nonzero(gap))
+            power = np.einsum("ij,ij->i", gap, gap) / gap.shape[1]
+        suspects = np.flatnonzero(~(power <= (ALIKE * scale) ** 2))
+        if not suspects.size:
+            continue
+        bad += int(np.count_nonzero(~np.isfinite(a[suspects])))
+        slack = np.sqrt(np.mean(_gap(a[suspects], b[suspects], dtype, slack=True) ** 2, axis=1)) / scale
+        wrong = suspects[slack > ALIKE]
+        if wrong.size:
+            first = row + int(wrong[0]) if first < 0 else first
+            far += int(wrong.size)
+    if bad and (broken := _nonfinite(bad, own, name)) is not None:
+        return broken
     if far and rows > 1:
         en = f"{far} of {rows} rows, from row {first} on, are other content"
         return Relation("partly", name, en, f"{rows} 行中有 {far} 行（从第 {first} 行起）是其他内容", apart)

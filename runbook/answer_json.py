@@ -1,6 +1,6 @@
 """The JSON of `triage --json`: a contract with scripts, so it is a structure of its own and has a schema.
 
-DESIGN §6 fixes the keys; nothing may be renamed, and what is added later goes into a new schema number.
+Its keys are fixed: nothing may be renamed, and what is added later goes into a new schema number.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class JsonCause(msgspec.Struct):
 
 
 class JsonRuledOut(msgspec.Struct):
-    """A cause that evidence or a person excludes."""
+    """A cause that evidence excludes. by: always "probe": triage knows evidence only, no person's answers."""
 
     cause: str
     by: str

@@ -1,8 +1,9 @@
 """Finds probes, slots and flows through entry points, so that a third party's stand beside our own.
 
 An entry point of the group `slime_runbook.probes` names a package: every Probe, Slot and Follower that stands at
-module level in it or in its direct modules is taken. One of the group `slime_runbook.flows` names a package or a
-folder of YAML files. Nothing registers itself by being imported.
+module level in it or in its direct modules is taken. One of the group `slime_runbook.flows` names a package, whose YAML
+files are taken. Nothing registers itself by being imported. What cannot be used, a module, a flow, or a second thing
+of a name that is taken, is left out and named (`Broken`); it never takes down what is sound.
 """
 
 from __future__ import annotations
@@ -11,16 +12,28 @@ import contextlib
 import importlib
 import io
 import pkgutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from runbook.errors import FlowError, RunbookError
+from runbook.command import Command
+from runbook.errors import FlowError
 from runbook.evidence import Follower, Slot
-from runbook.flow.load import VOCABULARY_FILE, LoadedFlow, flow_files, load_flow, load_vocabulary
+from runbook.flow.lint import unsound
+from runbook.flow.load import (
+    VOCABULARY_FILE,
+    LoadedFlow,
+    LoadedVocabulary,
+    Place,
+    Source,
+    completed,
+    flow_files,
+    load_flow,
+    load_vocabulary,
+)
 from runbook.flow.model import Cause, Flow
 from runbook.probe import Probe
 
@@ -30,14 +43,41 @@ FLOWS = "slime_runbook.flows"
 T = TypeVar("T")
 
 
+class Broken(NamedTuple):
+    """Something that had to be left out.
+
+    source: module or file. reason: in words, with the place where there is one. flow: it is a flow or a vocabulary
+    rather than probes. given: it is of a folder that was asked for by name.
+    """
+
+    source: str
+    reason: str
+    flow: bool = False
+    given: bool = False
+
+
+class Shelf(NamedTuple):
+    """What the flow folders hold.
+
+    loaded: the flows that can be used by id, in display order. vocabulary: the causes by id. broken: what was left
+    out. every: all flows that could be read, as written, also those that cannot be used. guide: the sections that some
+    node must answer, with the place where a folder says so.
+    """
+
+    loaded: dict[str, LoadedFlow]
+    vocabulary: dict[str, Cause]
+    broken: tuple[Broken, ...] = ()
+    every: tuple[LoadedFlow, ...] = ()
+    guide: tuple[tuple[str, Place], ...] = ()
+
+
 @dataclass(frozen=True)
 class Catalog:
     """Everything that is known.
 
     Probes and slots by name, followers, flows in display order, the vocabulary of causes.
 
-    broken: modules that could not be imported, as (module, reason); their probes or flows are missing, everything
-    else works.
+    broken: what had to be left out; everything else works.
     """
 
     probes: dict[str, Probe] = field(default_factory=dict)
@@ -45,7 +85,7 @@ class Catalog:
     followers: tuple[Follower, ...] = ()
     loaded: dict[str, LoadedFlow] = field(default_factory=dict)
     vocabulary: dict[str, Cause] = field(default_factory=dict)
-    broken: tuple[tuple[str, str], ...] = ()
+    broken: tuple[Broken, ...] = ()
 
     @property
     def flows(self) -> dict[str, Flow]:
@@ -66,42 +106,63 @@ class Catalog:
 def load_catalog(extra_dirs: Iterable[str] = ()) -> Catalog:
     """Return the catalog of all installed packages and of the flow folders in `extra_dirs`.
 
-    A flow in `extra_dirs` replaces an installed one of the same id. Raises FlowError for a flow that cannot be
-    loaded and RunbookError for two probes of one id.
+    A flow in `extra_dirs` replaces an installed one of the same id.
     """
+    probes = load_probes()
+    shelf = load_flows(extra_dirs)
+    return Catalog(
+        probes.probes,
+        probes.slots,
+        probes.followers,
+        shelf.loaded,
+        shelf.vocabulary,
+        tuple(dict.fromkeys((*probes.broken, *shelf.broken))),
+    )
+
+
+def load_commands() -> dict[str, Command]:
+    """Return the commands that probe packages add to the command line, by name."""
+    return _named(probe_modules()[0], Command, lambda command: command.name)[0]
+
+
+def load_probes() -> Catalog:
+    """Return the catalog of all probe packages, without reading any flow."""
     modules, broken = probe_modules()
-    probes: dict[str, Probe] = {}
-    for module in modules:
-        for probe in _members(module, Probe):
-            if probe.id in probes and probes[probe.id] is not probe:
-                raise RunbookError(f"{module.__name__}: two probes are called {probe.id}", "rename one of them")
-            probes[probe.id] = probe
-    slots, followers = _slots(modules)
-    loaded, vocabulary = load_flows(extra_dirs)
-    ordered = dict(sorted(probes.items()))
-    lost = tuple((p.module, reason) for p in _points(FLOWS) if isinstance(reason := _import(p.module), str))
-    return Catalog(ordered, slots, followers, loaded, vocabulary, tuple(dict.fromkeys((*broken, *lost))))
+    probes, double = _named(modules, Probe, lambda probe: probe.id)
+    slots, doubles = _named(modules, Slot, lambda slot: slot.name)
+    followers = tuple(dict.fromkeys(f for module in modules for f in _members(module, Follower)))
+    return Catalog(dict(sorted(probes.items())), slots, followers, broken=(*broken, *double, *doubles))
 
 
 def load_slots() -> tuple[dict[str, Slot], tuple[Follower, ...]]:
     """Return the slots by name and the followers of all probe packages, without reading any flow."""
-    return _slots(probe_modules()[0])
+    loaded = load_probes()
+    return loaded.slots, loaded.followers
 
 
-def _slots(modules: Iterable[ModuleType]) -> tuple[dict[str, Slot], tuple[Follower, ...]]:
-    every = list(modules)
-    slots = {slot.name: slot for module in every for slot in _members(module, Slot)}
-    return slots, tuple(dict.fromkeys(f for module in every for f in _members(module, Follower)))
+def _named(
+    modules: Iterable[ModuleType], kind: type[T], name_of: Callable[[T], str]
+) -> tuple[dict[str, T], list[Broken]]:
+    """Return the values of `kind` by name, and the second ones of a name: which is meant cannot be told."""
+    found: dict[str, T] = {}
+    double: list[Broken] = []
+    for module in modules:
+        for value in _members(module, kind):
+            name = name_of(value)
+            if found.setdefault(name, value) is not value:
+                words = f"a second {kind.__name__.lower()} is called {name}; rename one of them"
+                double.append(Broken(module.__name__, words))
+    return found, double
 
 
-def probe_modules() -> tuple[list[ModuleType], tuple[tuple[str, str], ...]]:
-    """Return the modules of every probe package, and (module, reason) for those that could not be imported."""
+def probe_modules() -> tuple[list[ModuleType], tuple[Broken, ...]]:
+    """Return the modules of every probe package, and those that could not be imported."""
     found: list[ModuleType] = []
-    broken: list[tuple[str, str]] = []
+    broken: list[Broken] = []
     for name in probe_module_names():
         module = _import(name)
         if isinstance(module, str):
-            broken.append((name, module))
+            broken.append(Broken(name, module))
         else:
             found.append(module)
     return found, tuple(broken)
@@ -129,19 +190,68 @@ def probe_module_names() -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def load_flows(extra_dirs: Iterable[str] = ()) -> tuple[dict[str, LoadedFlow], dict[str, Cause]]:
-    """Return all flows by id in display order, and the merged vocabulary. Raises FlowError."""
-    loaded: dict[str, LoadedFlow] = {}
-    vocabulary: dict[str, Cause] = {}
-    for folder, replaces in _flow_folders(extra_dirs):
-        if (folder / VOCABULARY_FILE).is_file():
-            vocabulary.update(load_vocabulary(folder / VOCABULARY_FILE)[0])
-        for path in flow_files(folder):
-            one = load_flow(path)
-            if one.flow.flow in loaded and not replaces:
-                raise FlowError(f"{path}: a second flow is called {one.flow.flow!r}", "rename one of them")
-            loaded[one.flow.flow] = one
-    return dict(sorted(loaded.items(), key=lambda pair: (pair[1].flow.order, pair[0]))), vocabulary
+def load_flows(extra_dirs: Iterable[str] = ()) -> Shelf:
+    """Return what the installed flow packages and the folders in `extra_dirs` hold.
+
+    A leaf that leaves out what to do says what its cause says, in the vocabulary that all folders have together. A
+    folder in `extra_dirs` goes before what is installed; of two others of one name the first is taken.
+    """
+    loaded: dict[str, tuple[LoadedFlow, bool]] = {}
+    vocabulary: dict[str, tuple[Cause, bool]] = {}
+    broken = [Broken(p.module, reason) for p in _points(FLOWS) if isinstance(reason := _import(p.module), str)]
+    every: list[LoadedFlow] = []
+    guide: list[tuple[str, Place]] = []
+    for folder, given in _flow_folders(extra_dirs):
+        flows, words, faults = _read_folder(folder)
+        every += flows
+        guide += [(section, words.source.place("guide")) for section in words.guide]
+        for name, cause in words.causes.items():
+            taken = vocabulary.setdefault(name, (cause, given))
+            if given and not taken[1]:
+                vocabulary[name] = (cause, given)
+            elif taken[0] != cause:
+                faults.append((words.source.path, _second("cause", name, words.source.place("causes", name))))
+        for one in flows:
+            name, fault = one.flow.flow, unsound(one)
+            if fault is not None:
+                faults.append((one.source.path, str(fault)))
+            elif name in loaded and not (given and not loaded[name][1]):
+                faults.append((one.source.path, _second("flow", name, one.source.place("flow"))))
+            else:
+                loaded[name] = (one, given)
+        broken += [Broken(source, reason, flow=True, given=given) for source, reason in faults]
+    causes = {name: cause for name, (cause, _) in vocabulary.items()}
+    ordered = sorted(loaded.items(), key=lambda pair: (pair[1][0].flow.order, pair[0]))
+    usable = {name: completed(one, causes) for name, (one, _) in ordered}
+    return Shelf(usable, causes, tuple(broken), tuple(every), tuple(guide))
+
+
+def _read_folder(folder: Path) -> tuple[list[LoadedFlow], LoadedVocabulary, list[tuple[str, str]]]:
+    """Return the flows and the vocabulary of a folder, and (file, reason) for what could not be read."""
+    flows: list[LoadedFlow] = []
+    words = LoadedVocabulary({}, Source("", {}))
+    faults: list[tuple[str, str]] = []
+    try:
+        files = flow_files(folder)
+    except FlowError as error:
+        return flows, words, [(str(folder), _words(error))]
+    for path in (*files, folder / VOCABULARY_FILE):
+        try:
+            if path.name != VOCABULARY_FILE:
+                flows.append(load_flow(path))
+            elif path.is_file():
+                words = load_vocabulary(path)
+        except FlowError as error:
+            faults.append((str(path), _words(error)))
+    return flows, words, faults
+
+
+def _second(kind: str, name: str, place: Place) -> str:
+    return f"{place}: a second {kind} is called {name!r} (rename one of them)"
+
+
+def _words(error: FlowError) -> str:
+    return f"{error.message} ({error.hint})"
 
 
 def _flow_folders(extra_dirs: Iterable[str]) -> Iterator[tuple[Path, bool]]:

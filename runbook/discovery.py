@@ -1,6 +1,7 @@
 """Finds the evidence: what was given, what lies in RUN, and what those items name.
 
-Content decides, not names: every candidate is shown to each slot's recogniser and the best match takes it. The look
+Content decides, not names: every candidate is shown to each slot's recogniser and the best match takes it; where two
+slots know it equally well, the first takes it and a note names both with how to choose. The look
 is bounded in depth, number and file content, follows no link twice, and a path that is named but absent is kept as
 missing, never dropped. Runs in a worker process, since a `stat` on a dead mount may hang.
 """
@@ -64,7 +65,7 @@ def discover(
             raise EvidenceError(
                 f"{root}: no such file or folder", "give the folder of the run, or single files by slot"
             )
-        items += [i for i in _search(root, slots, run, notes) if i.slot not in taken]
+        items += [i for i in _search(root, slots, run, taken, notes) if i.slot not in taken]
         if not items:
             notes.append(
                 Text(f"nothing in {sanitise(root)} is evidence of a known kind", f"{sanitise(root)} 中没有可识别的证据")
@@ -85,17 +86,20 @@ def _given(slot: str, path: str, slots: Mapping[str, Slot], run: str) -> Item:
     if slot not in slots:
         raise EvidenceError(f"unknown slot {slot!r}", f"slots: {', '.join(slots)}")
     if slots[slot].holds == "path" and not os.path.exists(path):
-        flag = f"--{slot.replace('_', '-')}"
-        raise EvidenceError(f"{flag} {path}: no such file or folder", "check the path")
+        raise EvidenceError(f"{slots[slot].flag} {path}: no such file or folder", "check the path")
     return Item(slot, path, GIVEN, "given", run=run)
 
 
-def _search(root: str, slots: Mapping[str, Slot], run: str, notes: list[Text]) -> Iterator[Item]:
-    """Yield an item for each recognised file and folder in `root`, breadth first, names in order."""
+def _search(root: str, slots: Mapping[str, Slot], run: str, taken: set[str], notes: list[Text]) -> Iterator[Item]:
+    """Yield an item for each recognised file and folder in `root`, breadth first, names in order.
+
+    taken: slots that were given, about which nobody has to choose any more.
+    """
     queue: deque[tuple[str, int]] = deque([(root, 0)])
     seen: set[tuple[int, int]] = set()
     unread: list[str] = []
     skipped: list[str] = []
+    equal: dict[tuple[str, ...], list[str]] = {}
     budget = ENTRIES
     while queue:
         path, depth = queue.popleft()
@@ -115,9 +119,13 @@ def _search(root: str, slots: Mapping[str, Slot], run: str, notes: list[Text]) -
         if not is_dir and not os.path.isfile(path):
             continue  # a pipe or a device would block or never end
         candidate = Candidate(path, is_dir, 0 if is_dir else status.st_size)
-        best = recognise(candidate, slots)
+        known = opinions(candidate, slots)
+        best = known[0] if known else None
         if best is not None:
             slot, match = best
+            rivals = tuple(name for name, other in known if other.score == match.score)
+            if len(rivals) > 1 and not taken & set(rivals):
+                equal.setdefault(rivals, []).append(path)
             yield Item(slot, path, match.why, "found", run=run)
         looks_inside = is_dir and depth < DEPTH and not (best is not None and best[1].closed)
         inside = sorted(name for name in candidate.names if name not in SKIPPED) if looks_inside else []
@@ -128,6 +136,7 @@ def _search(root: str, slots: Mapping[str, Slot], run: str, notes: list[Text]) -
         budget -= len(inside)
         queue.extend((os.path.join(path, name), depth + 1) for name in inside)
     notes += _limits(unread, skipped)
+    notes += (_equal(rivals, paths, slots) for rivals, paths in equal.items())
 
 
 def _is_utf8(path: str) -> bool:
@@ -153,12 +162,30 @@ def _limits(unread: Sequence[str], skipped: Sequence[str]) -> Iterator[Text]:
         )
 
 
+def _equal(rivals: tuple[str, ...], paths: Sequence[str], slots: Mapping[str, Slot]) -> Text:
+    """Return the note about candidates that several slots know equally well."""
+    shown = ", ".join(sanitise(path) for path in paths[:3])
+    more = len(paths) - 3
+    first, flags = rivals[0], " / ".join(f"{slots[name].flag} PATH" for name in rivals)
+    return Text(
+        f"{shown}{f' and {more} more' if more > 0 else ''} may be {' or '.join(rivals)}; taken as {first}, "
+        f"choose with {flags}",
+        f"{shown}{f' 等共 {len(paths)} 项' if more > 0 else ''} 可能是 {' 或 '.join(rivals)}；按 {first} 处理，"
+        f"可用 {flags} 指定",
+    )
+
+
 def recognise(candidate: Candidate, slots: Mapping[str, Slot]) -> tuple[str, Match] | None:
-    """Return the slot that knows this candidate best, and its match; None when no slot knows it.
+    """Return the slot that takes this candidate, and its match; None when no slot knows it."""
+    return next(iter(opinions(candidate, slots)), None)
+
+
+def opinions(candidate: Candidate, slots: Mapping[str, Slot]) -> list[tuple[str, Match]]:
+    """Return the slots that know this candidate with their matches, the best first, equals in declared order.
 
     A recogniser that raises does not know the candidate.
     """
-    best: tuple[str, Match] | None = None
+    known: list[tuple[str, Match]] = []
     for name, slot in slots.items():
         if slot.recognise is None:
             continue
@@ -166,9 +193,9 @@ def recognise(candidate: Candidate, slots: Mapping[str, Slot]) -> tuple[str, Mat
             match = slot.recognise(candidate)
         except (OSError, ValueError, IndexError, KeyError, RecursionError):
             continue
-        if match is not None and (best is None or match.score > best[1].score):
-            best = (name, match)
-    return best
+        if match is not None:
+            known.append((name, match))
+    return sorted(known, key=lambda pair: -pair[1].score)
 
 
 def _follow(
@@ -234,11 +261,10 @@ def _settled(items: list[Item], slots: Mapping[str, Slot], notes: list[Text]) ->
             present.sort(key=lambda item: ("given", "named", "found").index(item.origin))
             if present[0].origin == present[1].origin:
                 paths = ", ".join(sanitise(item.path) for item in present[:4])
-                flag = f"--{name.replace('_', '-')}"
                 notes.append(
                     Text(
-                        f"several candidates for {name}: {paths}; the first is used, choose with {flag}",
-                        f"{name} 有多个候选：{paths}；使用第一个，可用 {flag} 指定",
+                        f"several candidates for {name}: {paths}; the first is used, choose with {slot.flag}",
+                        f"{name} 有多个候选：{paths}；使用第一个，可用 {slot.flag} 指定",
                     )
                 )
         yield from present

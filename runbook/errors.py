@@ -1,7 +1,7 @@
 """One exception model: every error the user can cause or mend is a RunbookError.
 
-Invariant: `message` names the file and place, `hint` names the remedy; the CLI prints both and
-picks the exit code from the class. Anything else that escapes is a bug of this project.
+Invariant: `message` names the file and place, `hint` names the remedy; the CLI prints both and exits with 2. Anything
+else that escapes is a bug of this project.
 """
 
 from __future__ import annotations
@@ -37,4 +37,12 @@ class SessionError(RunbookError):
 
 
 class RedactionError(RunbookError):
-    """A finished export still holds something that must not leave; nothing was written."""
+    """A finished export still holds something that must not leave; nothing was written.
+
+    word: the whole of what was found, for hiding it by name; it stands in no message. shown: its first characters.
+    """
+
+    def __init__(self, message: str, hint: str = "", *, word: str = "", shown: str = "") -> None:
+        super().__init__(message, hint)
+        self.word = word
+        self.shown = shown

@@ -7,12 +7,14 @@ makes a new value, so a finding can always be traced to what it was asked of.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import msgspec
 
+from runbook.errors import EvidenceError
 from runbook.text import Text
 
 HEAD_BYTES = 64 * 1024
@@ -56,10 +58,6 @@ class Evidence(msgspec.Struct, frozen=True):
     def has(self, need: str) -> bool:
         """Return whether a need is met: a slot name, or several joined by "|", of which one suffices."""
         return any(self.paths(slot) for slot in need.split("|"))
-
-    def of_run(self, run: str) -> Evidence:
-        """Return only the items of one run of the session."""
-        return Evidence(tuple(item for item in self.items if item.run == run), self.root)
 
 
 @dataclass(frozen=True)
@@ -105,9 +103,11 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Match:
-    """A recogniser's opinion. score: higher wins; equal scores of two slots are asked back. why: one sentence.
+    """A recogniser's opinion.
 
-    closed: a folder whose content belongs to it, so discovery does not look inside.
+    score: higher wins; of two slots with the same score the one declared first takes the candidate, and discovery
+    notes both with how to choose. why: one sentence. closed: a folder whose content belongs to it, so discovery does
+    not look inside.
     """
 
     score: int
@@ -130,6 +130,11 @@ class Slot:
     holds: str = "path"
     many: bool = False
 
+    @property
+    def flag(self) -> str:
+        """Return the option of the command line that fills the slot."""
+        return f"--{self.name.replace('_', '-')}"
+
 
 @dataclass(frozen=True)
 class Reference:
@@ -147,3 +152,26 @@ class Follower:
 
     slot: str
     follow: Callable[[Item], Iterable[Reference]] = field(repr=False)
+
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/]\S*")
+_HOST_AND_PORT = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?):[0-9]{1,5}")
+
+
+def placed(slot: Slot, words: str) -> str:
+    """Return what a person wrote for `slot` as evidence holds it.
+
+    What the slot holds decides, not the look of the words: an absolute path ("~" unfolded), or an address as it was
+    written, which is a URL or HOST:PORT. Raises EvidenceError naming the remedy for anything else.
+    """
+    if slot.holds == "url":
+        if _URL.fullmatch(words) or _HOST_AND_PORT.fullmatch(words):
+            return words
+        raise EvidenceError(f"{slot.flag} {words}: this is no address", "write HOST:PORT or http://HOST:PORT")
+    path = os.path.abspath(os.path.expanduser(words))
+    if _URL.fullmatch(words) and not os.path.exists(path):
+        raise EvidenceError(
+            f"{slot.flag} {words}: this is an address, but a file or folder is wanted",
+            "save what is there into a file, and give that",
+        )
+    return path

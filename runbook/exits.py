@@ -11,10 +11,10 @@ class ExitCode(IntEnum):
     CLEAR = 0
     """Nothing wrong was found and the main questions were answered."""
     CONFIRMED = 1
-    """At least one cause is confirmed."""
+    """Evidence confirms at least one cause."""
     USAGE = 2
     """Bad usage or unusable evidence."""
     OPEN = 3
     """Nothing is confirmed, but something is unknown or possible."""
     INTERRUPTED = 130
-    """Ctrl-C, or a person left before the end."""
+    """Ctrl-C."""

@@ -7,7 +7,7 @@ import sys
 from typing import NamedTuple
 
 from runbook.finding import Verdict
-from runbook.text import Text
+from runbook.text import CUT, Text
 from runbook.triage import Standing
 from runbook.walk import Mark
 
@@ -55,6 +55,19 @@ MARKS: dict[Mark, Sign] = {
 
 
 def wants_ascii() -> bool:
-    """Return whether the terminal should get ASCII signs only: it is dumb, or its encoding cannot show others."""
+    """Return whether the terminal should get ASCII signs only.
+
+    It is dumb, its encoding cannot show others, or it is the Linux console, whose font lacks most of them.
+    """
     encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower()
-    return os.environ.get("TERM") == "dumb" or "utf" not in encoding
+    return os.environ.get("TERM") in ("dumb", "linux") or "utf" not in encoding
+
+
+def ellipsis(*, ascii_only: bool) -> str:
+    """Return the sign for what was cut off."""
+    return "..." if ascii_only else CUT
+
+
+def as_cut(text: str, *, ascii_only: bool) -> str:
+    """Return text that `sanitise` may have cut, its cut end in the signs in use."""
+    return text[: -len(CUT)] + ellipsis(ascii_only=True) if ascii_only and text.endswith(CUT) else text

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table as RichTable
@@ -19,12 +19,12 @@ from runbook.evidence import Item, Slot
 from runbook.exits import ExitCode
 from runbook.finding import Citation, Finding, Grid, Measurement, Table, Verdict
 from runbook.flow.model import Action, Flow, Node
-from runbook.glyphs import MARKS, STANDINGS, VERDICTS, Sign, wants_ascii
+from runbook.glyphs import MARKS, STANDINGS, VERDICTS, Sign, as_cut, ellipsis, wants_ascii
 from runbook.picture import grid_lines, proposal_lines
 from runbook.session.desk import Desk
 from runbook.text import Text, sanitise
 from runbook.triage import Open, Report, Standing, Verdicted, exit_code, settling
-from runbook.walk import Decision, How, Mark, Walk
+from runbook.walk import By, Decision, How, Mark, Walk
 
 ROLES = {"good": "green", "bad": "bold red", "warn": "yellow", "dim": "dim", "accent": "bold cyan"}
 """Colour roles of the signs as Rich styles from the 16 colours that every terminal has."""
@@ -83,10 +83,10 @@ class Plain:
         self.citations(finding.citations, indent + 2)
         for measurement in finding.measurements:
             self.measurement(measurement, indent + 2)
-        for table in finding.tables:
-            self.table(table, indent + 2)
         for grid in finding.grids:
             self.grid(grid, indent + 2)
+        for table in finding.tables:
+            self.table(table, indent + 2)
         self.proposals(finding, indent + 2)
         if finding.settle_with is not None:
             self.line(self.say("settle it: ", "如何确定：") + finding.settle_with.say(self.language), indent + 2)
@@ -95,10 +95,10 @@ class Plain:
         """Write the first citations, each as place and excerpt."""
         for citation in citations[:CITATIONS_SHOWN]:
             place = citation.path if citation.line is None else f"{citation.path}:{citation.line}"
-            times = f"  ×{citation.count}" if citation.count > 1 else ""
-            self.line(f"{place}{times if not self.ascii else times.replace('×', 'x')}", indent, "cyan")
+            times = f"  {'x' if self.ascii else '×'}{citation.count}" if citation.count > 1 else ""
+            self.line(f"{place}{times}", indent, "cyan")
             if citation.excerpt:
-                self.line(citation.excerpt.strip(), indent + 2)
+                self.line(as_cut(citation.excerpt.strip(), ascii_only=self.ascii), indent + 2)
         if len(citations) > CITATIONS_SHOWN:
             more = len(citations) - CITATIONS_SHOWN
             self.line(self.say(f"and {more} more places", f"另有 {more} 处"), indent, "dim")
@@ -119,13 +119,21 @@ class Plain:
         self.line(table.title.say(self.language), indent)
         drawn = RichTable(box=None, pad_edge=False)
         for column, width in zip(table.columns, widths, strict=True):
-            drawn.add_column(RichText(sanitise(column)), overflow="ellipsis", no_wrap=True, width=width)
+            drawn.add_column(self._cell(sanitise(column), width), no_wrap=True, width=width)
         for row in rows:
-            drawn.add_row(*(RichText(cell) for cell in row))
+            drawn.add_row(*(self._cell(cell, width) for cell, width in zip(row, widths, strict=True)))
         self.console.print(Padding(drawn, (0, 0, 0, indent), expand=False))
         if len(table.rows) > ROWS_SHOWN:
             more = len(table.rows) - ROWS_SHOWN
             self.line(self.say(f"and {more} more rows", f"另有 {more} 行"), indent, "dim")
+
+    def _cell(self, words: str, width: int) -> RichText:
+        """Return a cell of a table, cut to its column."""
+        words = as_cut(words, ascii_only=self.ascii)
+        if cell_len(words) > width:
+            sign = ellipsis(ascii_only=self.ascii)
+            words = set_cell_size(set_cell_size(words, max(0, width - len(sign))) + sign, width)
+        return RichText(words)
 
     def grid(self, grid: Grid, indent: int) -> None:
         """Write a picture of cells with its legend; colour repeats what the code letters say."""
@@ -181,14 +189,25 @@ class Plain:
         if report.ruled_out:
             self.heading(self.say("Ruled out", "已排除"))
             self.line(", ".join(cause.cause for cause in report.ruled_out), style="dim")
+        self.checked(desk)
+
+    def checked(self, desk: Desk) -> None:
+        """Write what every probe answered, which did not, and which were not asked."""
+        findings = desk.state.findings_of()
         self.heading(self.say("Checked", "已检查"))
-        for finding in desk.state.findings_of().values():
+        for finding in findings.values():
             if finding.verdict.decides:
                 answer = f"{finding.probe}: {finding.answer}  {finding.summary.say(self.language)}"
                 self.sign(VERDICTS[finding.verdict], answer)
-        silent = [f.probe for f in desk.state.findings_of().values() if not f.verdict.decides]
+        silent = [finding.probe for finding in findings.values() if not finding.verdict.decides]
         if silent:
             self.line(self.say("no answer from ", "没有结论：") + ", ".join(silent), style="dim")
+        unasked = [probe for probe in desk.triage_probes(heavy=True) if probe not in findings]
+        if unasked:
+            words = self.say(
+                "not asked, they read bulk data (triage --heavy): ", "未询问，需读取大量数据（triage --heavy）："
+            )
+            self.line(words + ", ".join(unasked), style="dim")
 
     def cause(self, cause: Verdicted, titles: Mapping[str, Text]) -> None:
         """Write a confirmed cause: what proves it, the fix, the actions, how to verify."""
@@ -287,7 +306,7 @@ class Plain:
         self.heading(f"{walk.flow}" + (f"  {flow.title.say(self.language)}" if flow else ""))
         for step in (*walk.steps, *walk.stale):
             sign = MARKS[Mark.STALE if step.stale else Mark.DONE]
-            by = step.who or self.say("probe", "探针")
+            by = self.say("probe", "探针") if step.by is By.PROBE else step.who or self.say("a person", "人工")
             self.sign(sign, f"{step.node}: {step.answer}  ({by})", 2)
 
     def choices(self, node: Node, recommended: str | None) -> None:

@@ -15,7 +15,6 @@ import os
 import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, InvalidStateError
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -30,7 +29,7 @@ from runbook import worker
 from runbook.evidence import Evidence
 from runbook.finding import Finding, Verdict
 from runbook.probe import Probe
-from runbook.text import Text
+from runbook.text import Text, sanitise
 
 OnProgress = Callable[[float, "float | None", str], None]
 
@@ -43,7 +42,11 @@ GRACE = 1.0
 
 @dataclass
 class Job:
-    """A job in the runner. label: what it is for. started: monotonic seconds, 0.0 while it waits."""
+    """A job in the runner.
+
+    label: what it is for. turn: the job that waits with the lowest starts next. started: monotonic seconds, 0.0 while
+    it waits.
+    """
 
     number: int
     label: str
@@ -52,6 +55,7 @@ class Job:
     finish: Callable[[Any], None] = field(repr=False)
     on_progress: OnProgress | None = field(default=None, repr=False)
     runner: Runner | None = field(default=None, repr=False)
+    turn: tuple[int, int] = (0, 0)
     started: float = 0.0
     over: bool = False
     future: Future[Any] | None = field(default=None, repr=False)
@@ -63,7 +67,10 @@ class Job:
 
 
 class Runner:
-    """Starts jobs, at most WORKERS at once, first come first served. Callbacks come on threads of the runner."""
+    """Starts jobs, at most WORKERS at once, first come first served but for those that hasten.
+
+    Callbacks come on threads of the runner.
+    """
 
     def __init__(self, preload: tuple[str, ...] = (), workers: int = WORKERS) -> None:
         """Prepare; nothing is started before the first job. preload: modules that the fork server loads once."""
@@ -72,7 +79,8 @@ class Runner:
         self._workers = workers
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
-        self._waiting: deque[Job] = deque()
+        self._turns = itertools.count()
+        self._waiting: list[Job] = []
         self._running: dict[int, Job] = {}
         self._closed = False
         self._inlet: socket.socket | None = None
@@ -128,6 +136,12 @@ class Runner:
         self._enqueue(job)
         return job
 
+    def hasten(self, job: Job) -> None:
+        """Let a job start before all that wait but those that hastened earlier."""
+        with self._lock:
+            if job.turn[0]:
+                job.turn = (0, next(self._turns))
+
     def end(self, job: Job, answer: Any) -> None:
         """End `job` with `answer` once; later answers are dropped."""
         with self._lock:
@@ -167,6 +181,7 @@ class Runner:
                 raise RuntimeError("the runner is closed")
             if self._inlet is None:
                 self._listen()
+            job.turn = (1, next(self._turns))
             self._waiting.append(job)
         self._next()
 
@@ -175,7 +190,8 @@ class Runner:
             with self._lock:
                 if self._closed or not self._waiting or len(self._running) >= self._workers:
                     return
-                job = self._waiting.popleft()
+                job = min(self._waiting, key=lambda waiting: waiting.turn)
+                self._waiting.remove(job)
                 job.started = time.monotonic()
                 self._running[job.number] = job
             threading.Thread(target=self._watch, args=(job,), name=f"job-{job.label}", daemon=True).start()
@@ -229,16 +245,27 @@ def _lenient(future: Future[Any]) -> Future[Any]:
 
 
 def _lacking(probe: Probe, lacking: list[str], evidence: Evidence) -> Finding:
-    """Return the unknown finding of a probe that has nothing to look at, naming what is missing and how to give it."""
-    slots = tuple(slot for need in lacking for slot in need.split("|"))
-    named = [item.path for slot in slots for item in evidence.missing(slot)]
-    flags = " or ".join(f"--{slot.replace('_', '-')} PATH" for slot in slots)
+    """Return the unknown finding of a probe that has nothing to look at, naming what is missing and how to give it.
+
+    Every need has to be met; one of the slots of a need suffices.
+    """
+    needs = [need.split("|") for need in lacking]
+    slots = tuple(dict.fromkeys(slot for need in needs for slot in need))
+    named = [sanitise(item.path) for slot in slots for item in evidence.missing(slot)]
     gone = f" (named, but not there: {', '.join(named[:3])})" if named else ""
+    gone_zh = f"（提到但不存在：{'、'.join(named[:3])}）" if named else ""
+    flags = [[f"--{slot.replace('_', '-')} PATH" for slot in need] for need in needs]
     return Finding(
         Verdict.UNKNOWN,
         None,
-        Text(f"No {' or '.join(slots)} in the evidence{gone}.", f"证据中没有 {' 或 '.join(slots)}{gone}。"),
-        settle_with=Text(f"Give {flags}.", f"请提供 {flags}。"),
+        Text(
+            f"No {', and no '.join(' or '.join(need) for need in needs)} in the evidence{gone}.",
+            f"证据中没有 {'，也没有 '.join(' 或 '.join(need) for need in needs)}{gone_zh}。",
+        ),
+        settle_with=Text(
+            f"Give {', and '.join(' or '.join(need) for need in flags)}.",
+            f"请提供 {'，以及 '.join(' 或 '.join(need) for need in flags)}。",
+        ),
         slots=slots,
         probe=probe.id,
     )
@@ -250,8 +277,8 @@ def _not_answered(probe: Probe, answer: Any) -> Finding:
         words = (f"No answer within {probe.deadline:g} s.", f"{probe.deadline:g} 秒内没有得到结论。")
         verdict, settle = Verdict.TIMED_OUT, ("Run it again when the disk is quicker.", "待磁盘恢复后重新运行。")
     elif isinstance(answer, CancelledError):
-        words, verdict = ("It was cancelled.", "已取消。"), Verdict.TIMED_OUT
-        settle = ("Run it again.", "重新运行。")
+        words, verdict = ("It was cancelled.", "已取消。"), Verdict.UNKNOWN
+        settle = ("Ask it again.", "重新询问。")
     elif isinstance(answer, ProcessExpired):
         code = answer.exitcode
         how = f"signal {-code}" if isinstance(code, int) and code < 0 else f"exit {code}"

@@ -22,6 +22,9 @@ _UNSAFE = re.compile(
     "[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]"
 )
 
+CUT = "…"
+"""What stands at the end of a text that was cut."""
+
 EXCERPT_LIMIT = 400
 """Characters of one excerpt: five lines of an 80-column terminal."""
 
@@ -50,5 +53,5 @@ def sanitise(raw: str | bytes, limit: int | None = None) -> str:
     if not text.isascii() or not text.isprintable():
         text = _UNSAFE.sub("", _ESCAPES.sub("", text.replace("\t", "    ")))
     if limit is not None and (cut or len(text) > limit):
-        return text[: max(limit - 1, 0)] + "…"
+        return text[: max(limit - 1, 0)] + CUT
     return text

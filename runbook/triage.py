@@ -66,8 +66,8 @@ class Open(msgspec.Struct, frozen=True):
 class Report(msgspec.Struct, frozen=True):
     """The outcome of triage.
 
-    causes: confirmed in rank order, then possible, nearest first. answered: flows that reached a clear leaf by
-    evidence.
+    causes: confirmed in rank order, then possible, nearest first. clear: (flow, node) of each leaf at which evidence
+    alone found nothing wrong. asked: flows whose first question evidence answered.
     """
 
     causes: tuple[Verdicted, ...]

@@ -12,7 +12,7 @@ from enum import Enum
 import msgspec
 
 from runbook.errors import UsageError
-from runbook.finding import Finding, Verdict
+from runbook.finding import Finding
 from runbook.flow.model import Flow, Node
 
 
@@ -180,8 +180,3 @@ def marks(flow: Flow, walk: Walk, findings: Mapping[str, Finding]) -> dict[str, 
         else:
             result[name] = Mark.AHEAD
     return result
-
-
-def why_open(decision: Decision) -> tuple[Finding, ...]:
-    """Return the findings that explain why a node is open, those that can be settled first."""
-    return tuple(sorted(decision.findings, key=lambda finding: finding.verdict is Verdict.NOT_APPLICABLE))

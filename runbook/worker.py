@@ -114,7 +114,11 @@ def _find(module: str, probe_id: str) -> Probe:
 
 
 def _checked(probe: Probe, finding: Finding) -> Finding:
-    """Return the finding if it keeps the contract of DESIGN §5; raise ValueError if it does not."""
+    """Return the finding if it keeps the contract of probes; raise ValueError if it does not.
+
+    The verdict is one of a probe's own, the answer one that it declares, a problem is proved by a citation, and the
+    journal can hold all of it.
+    """
     if finding.verdict in (Verdict.TIMED_OUT, Verdict.PROBE_ERROR):
         raise ValueError(f"{probe.id} gave the runner's verdict {finding.verdict.value}")
     if finding.verdict.decides and finding.answer not in probe.answers:

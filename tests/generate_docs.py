@@ -6,6 +6,7 @@ project and a function that returns its text; `tests/test_generated_docs.py` hol
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import msgspec
 
 from runbook.answer_json import answer_schema
+from runbook.catalog import load_flows
 from runbook.flow.schema import flow_schema, vocabulary_schema
 from runbook.tui.actions import key_table
 
@@ -25,11 +27,23 @@ def as_json(value: Any) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
 
 
+def readme() -> str:
+    """Return the README with its table of flows: id, title and symptom of each, in display order."""
+    flows = [loaded.flow for loaded in load_flows().loaded.values()]
+    rows = [f"| `{flow.flow}` | {flow.title.en} | {flow.symptom.en} |" for flow in flows]
+    table = "\n".join(["| flow | about | start here when you see |", "|---|---|---|", *rows])
+    text = (ROOT / "README.md").read_text()
+    marked = re.compile(r"(<!-- flows: .*? -->\n).*?(<!-- end of flows -->)", re.DOTALL)
+    assert marked.search(text), "README.md has no place for the table of flows"
+    return marked.sub(lambda match: f"{match[1]}\n{table}\n\n{match[2]}", text)
+
+
 DOCUMENTS: list[tuple[str, Callable[[], str]]] = [
     ("docs/flow.schema.json", lambda: as_json(flow_schema())),
     ("docs/causes.schema.json", lambda: as_json(vocabulary_schema())),
     ("docs/triage.schema.json", lambda: as_json(answer_schema())),
     ("docs/keys.md", key_table),
+    ("README.md", readme),
 ]
 
 

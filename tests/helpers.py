@@ -65,9 +65,13 @@ def check_citations(finding: Finding) -> None:
     """Assert that each citation of `finding` is true.
 
     Its file or folder exists; for a text line, the excerpt is the sanitised text of that very line and the offset
-    is where that line begins (in the unpacked text of a packed file). A problem has at least one citation.
+    is where that line begins (in the unpacked text of a packed file). A problem has at least one citation, and the
+    measurement that decided it, the first with a threshold, is not judged by a limit that we chose.
     """
     assert finding.verdict is not Verdict.PROBLEM or finding.citations, f"{finding.probe}: a problem without citation"
+    decided = [measured for measured in finding.measurements if measured.threshold is not None][:1]
+    chosen = [measured for measured in decided if measured.source.startswith("chosen")]
+    assert finding.verdict is not Verdict.PROBLEM or not chosen, f"a problem by a limit of ours: {chosen}"
     for citation in finding.citations:
         _check(citation)
 

@@ -41,7 +41,7 @@ def test_the_example_flow_is_sound(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text(flow)
     (tmp_path / "causes.yaml").write_text(causes)
     probe = example_probe()
-    vocabulary, _ = load_vocabulary(tmp_path / "causes.yaml")
+    vocabulary = load_vocabulary(tmp_path / "causes.yaml").causes
     assert lint(load_flow(tmp_path / "x.yaml"), {probe.id: probe.answers}, vocabulary) == []
 
 

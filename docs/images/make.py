@@ -1,4 +1,7 @@
-"""Draws the README's pictures: the real UI on the bundled incident, at 120×40. Usage: python docs/images/make.py RUN"""
+"""Draws the README's pictures: the real UI on the bundled incident, at 120×40.
+
+Usage: python docs/images/make.py RUN
+"""
 
 from __future__ import annotations
 

@@ -13,10 +13,13 @@ import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from probes.readers.bash_assign import assign, declare, set_scalar, unset
+from probes.readers.bash_scope import Scope
 from probes.readers.bash_tree import Source, parse
-from probes.readers.bash_values import Value, fields, known, literal, marked, show, unknown_value
-from probes.readers.bash_walk import MAX_DEPTH, MAX_LOOP, MAX_STEPS, Command, Script, Stop, Walk
-from probes.readers.bash_words import Scope, Words
+from probes.readers.bash_values import Value, fields, known, show, unknown_value
+from probes.readers.bash_walk import MAX_DEPTH, MAX_LOOP, MAX_STEPS, Command, Script, Walk
+from probes.readers.bash_words import Words
+from probes.readers.value_limits import Stop
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -69,11 +72,6 @@ def _statement(walk: Walk, source: Source, node: Node) -> None:
         walk.depth -= 1
 
 
-def _unset(walk: Walk, source: Source, node: Node) -> None:
-    for name in node.named_children:
-        walk.scope.forget(source.text(name))
-
-
 def _case(walk: Walk, source: Source, node: Node) -> None:
     for item in node.named_children:
         if item.type == "case_item":
@@ -91,85 +89,6 @@ def _error(walk: Walk, source: Source, node: Node) -> None:
     why = "this is not bash that the reader understands"
     walk.script.gaps.append((source.text(node)[:80], why, source.path, node.start_byte))
     _children(walk, source, node)
-
-
-def _assign(walk: Walk, source: Source, node: Node) -> str:
-    name_node, value_node = node.child_by_field_name("name"), node.child_by_field_name("value")
-    words, scope = Words(walk.scope, source), walk.scope
-    append = any(child.type == "+=" for child in node.children)
-    if name_node is not None and name_node.type == "subscript":
-        _assign_element(walk, source, name_node, value_node)
-        return ""
-    name = source.text(name_node) if name_node is not None else ""
-    if value_node is not None and value_node.type == "array":
-        elements = [
-            word for child in value_node.named_children if child.type != "comment" for word in fields(words.word(child))
-        ]
-        if walk.unsure:
-            elements = [marked(element, sure=False) for element in elements]
-        before = scope.arrays.get(name, [])
-        if append:
-            scope.arrays[name] = [*before, *elements]
-        elif walk.unsure and before:
-            scope.arrays[name] = [*(marked(element, sure=False) for element in before), *elements]
-        else:
-            scope.arrays[name] = elements
-        scope.scalars.pop(name, None)
-        return name
-    value = words.word(value_node) if value_node is not None else literal("", source.path, node.start_byte)
-    value = marked(value, split=False)
-    if append and name in scope.arrays:
-        first = scope.arrays[name][:1] or [()]
-        scope.arrays[name] = [(*first[0], *value), *scope.arrays[name][1:]]
-        return name
-    if append:
-        value = (*scope.scalars.get(name, ()), *value)
-    set_scalar(walk, source, name, value, node.start_byte)
-    return name
-
-
-def set_scalar(walk: Walk, source: Source, name: str, value: Value, offset: int) -> None:
-    """Set a variable; under an unknown condition a second, different value makes it unknown."""
-    scope = walk.scope
-    if walk.unsure:
-        before = scope.scalars.get(name)
-        if before is None:
-            value = marked(value, default=True)
-        elif show(before) != show(value):
-            value = unknown_value(
-                source.path, offset, f"${{{name}}}", f"{name} is set in different ways by a condition"
-            )
-    scope.scalars[name] = value
-    scope.arrays.pop(name, None)
-
-
-def _assign_element(walk: Walk, source: Source, target: Node, value_node: Node | None) -> None:
-    name_node, index_node = target.child_by_field_name("name"), target.child_by_field_name("index")
-    if name_node is None or index_node is None or value_node is None:
-        return
-    name, words = source.text(name_node), Words(walk.scope, source)
-    elements = list(walk.scope.arrays.get(name, []))
-    index = words.number(source.text(index_node))
-    value = marked(words.word(value_node), split=False)
-    if index is None or walk.unsure or not -len(elements) <= index <= len(elements):
-        walk.scope.arrays[name] = [marked(element, sure=False) for element in elements] + [marked(value, sure=False)]
-        return
-    elements[index : index + 1 or None] = [value]
-    walk.scope.arrays[name] = elements
-
-
-def _declare(walk: Walk, source: Source, node: Node) -> None:
-    exporting = node.children[0].type == "export" if node.children else False
-    for child in node.named_children:
-        name = ""
-        if child.type == "variable_assignment":
-            name = _assign(walk, source, child)
-        elif child.type == "variable_name":
-            name = source.text(child)
-        elif child.type == "word" and source.text(child) in ("-x", "-gx"):
-            exporting = True
-        if exporting and name:
-            walk.scope.exported[name] = None
 
 
 def _command(walk: Walk, source: Source, node: Node) -> None:
@@ -381,10 +300,10 @@ def _each(walk: Walk, source: Source, node: Node, body: list[Node]) -> bool:
 
 
 _STATEMENTS: dict[str, Callable[[Walk, Source, Node], object]] = {
-    "variable_assignment": _assign,
-    "declaration_command": _declare,
+    "variable_assignment": assign,
+    "declaration_command": declare,
     "command": _command,
-    "unset_command": _unset,
+    "unset_command": unset,
     "if_statement": _if,
     "list": _list,
     "for_statement": _loop,

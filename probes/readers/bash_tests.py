@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from probes.readers.bash_values import Fragment, Value, known, literal
 from probes.readers.bash_words import MAX_SEQUENCE, Words
+from probes.readers.value_limits import join
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -125,7 +126,7 @@ def _printed(words: Words, node: Node) -> Value | None:
     if node.type == "list" and len(node.children) == 3 and node.children[1].type == "&&":
         first = _printed(words, node.children[0])
         second = _printed(words, node.children[2])
-        return None if first is None or second is None else (*first, *second)
+        return None if first is None or second is None else join((first, second))
     if node.type == "redirected_statement":
         return _redirected(words, node)
     if node.type != "command":
@@ -162,10 +163,8 @@ def _command(  # noqa: PLR0911 - one return for each command
     rest = [word for word in expanded[1:] if known(word) != "--"]
     plain = [known(word) for word in rest]
     if name == "echo":
-        parts: list[Fragment] = []
-        for index, word in enumerate(rest):
-            parts += (*(literal(" ", words.source.path, node.start_byte) if index else ()), *word)
-        return tuple(parts)
+        blank = literal(" ", words.source.path, node.start_byte)
+        return join((*(blank if index else ()), *word) for index, word in enumerate(rest))
     if name == "printf" and rest:
         return words.printf(rest, node.start_byte)
     if name == "cd" and len(plain) == 1:

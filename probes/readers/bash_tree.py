@@ -49,9 +49,19 @@ class Source:
             at = self.data.find(b"\n", at + 1)
         return found
 
+    @cached_property
+    def places(self) -> dict[int, Place]:
+        """Return the lines that were asked for; many words of one long line share its text."""
+        return {}
+
     def place(self, offset: int) -> Place:
         """Return the line that holds `offset`."""
         index = max(bisect_right(self.starts, offset) - 1, 0)
+        if index not in self.places:
+            self.places[index] = self._line(index)
+        return self.places[index]
+
+    def _line(self, index: int) -> Place:
         start = self.starts[index]
         end = self.starts[index + 1] - 1 if index + 1 < len(self.starts) else len(self.data)
         text = self.data[start:end].decode("utf-8", "replace").rstrip("\r")

@@ -15,9 +15,6 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-MAX_TEXT = 1 << 20
-"""Characters of one value; beyond it the value is called unknown instead of growing without bound."""
-
 
 @dataclass(frozen=True)
 class Fragment:
@@ -136,8 +133,15 @@ def replace_pattern(text: str, pattern: str, new: str, every: bool) -> str | Non
 
 
 def _small(number: int, limit: int = 64) -> int:
-    """Return the number; raise OverflowError where bash's 64 bits would wrap."""
+    """Return the number. Raises OverflowError for one that is not from 0 to below `limit`."""
     if not 0 <= number < limit:
+        raise OverflowError
+    return number
+
+
+def _wide(number: int) -> int:
+    """Return the number. Raises OverflowError where bash's 64 bits would wrap."""
+    if not -(1 << 63) <= number < 1 << 63:
         raise OverflowError
     return number
 
@@ -183,10 +187,10 @@ def _arithmetic(  # noqa: PLR0911 - one return for each kind of expression
     node: ast.expr, lookup: Callable[[str], str | None]
 ) -> int | None:
     if isinstance(node, ast.Constant):
-        return node.value if type(node.value) is int else None
+        return _wide(node.value) if type(node.value) is int else None
     if isinstance(node, ast.Name):
         text = lookup(node.id)
-        return None if text is None else int(text or "0")
+        return None if text is None else _wide(int(text[:64] or "0"))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
         value = _arithmetic(node.operand, lookup)
         return None if value is None else -value if isinstance(node.op, ast.USub) else value
@@ -197,7 +201,7 @@ def _arithmetic(  # noqa: PLR0911 - one return for each kind of expression
         return int(all(parts) if isinstance(node.op, ast.And) else any(parts))
     if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
         left, right = _arithmetic(node.left, lookup), _arithmetic(node.right, lookup)
-        return None if left is None or right is None else _BINARY[type(node.op)](left, right)
+        return None if left is None or right is None else _wide(_BINARY[type(node.op)](left, right))
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARE:
         left, right = _arithmetic(node.left, lookup), _arithmetic(node.comparators[0], lookup)
         return None if left is None or right is None else int(_COMPARE[type(node.ops[0])](left, right))

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from probes.readers.bash_scope import Scope
 from probes.readers.bash_tree import Source
 from probes.readers.bash_values import Value
-from probes.readers.bash_words import Scope
 
 MAX_STEPS = 30_000
 MAX_DEPTH = 60
@@ -39,10 +39,6 @@ class Script:
     exports: dict[str, Value] = field(default_factory=dict)
     gaps: list[tuple[str, str, str, int]] = field(default_factory=list)  # what, why, path, offset
     sources: dict[str, Source] = field(default_factory=dict)
-
-
-class Stop(Exception):  # noqa: N818 - not an error: the budget is used up
-    """Ends a walk that has taken too many steps."""
 
 
 @dataclass

@@ -1,16 +1,19 @@
 """Expands the words of a bash script: variables, defaults, arrays, quoting and arithmetic.
 
 The order and meaning follow the bash manual, "Shell Expansions". Invariant: an expansion that is not implemented,
-or that needs the machine, gives an unknown fragment spelled as in the script; text is never dropped silently.
+that needs the machine or that grows beyond its limits, gives an unknown fragment spelled as in the script; text is
+never dropped silently.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from probes.readers.bash_scope import Scope
 from probes.readers.bash_tree import Source
 from probes.readers.bash_values import (
     Fragment,
@@ -25,6 +28,7 @@ from probes.readers.bash_values import (
     strip_pattern,
     unknown_value,
 )
+from probes.readers.value_limits import MAX_TEXT, TOO_LONG, TooLong, join
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -32,40 +36,7 @@ if TYPE_CHECKING:
 _DEFAULTS = (":-", "-", ":=", "=", ":+", "+", ":?", "?")
 _ANSI = {"n": "\n", "t": "\t", "r": "\r", "'": "'", '"': '"', "\\": "\\", "a": "\a", "e": "\x1b", "0": "\0"}
 MAX_SEQUENCE = 4096
-
-
-@dataclass
-class Scope:
-    """Variables of a walk.
-
-    folder: where `cd` went, None when unknown. file: the script being read. IFS is an ordinary variable.
-    """
-
-    scalars: dict[str, Value]
-    arrays: dict[str, list[Value]]
-    file: str
-    exported: dict[str, None] = field(default_factory=dict)
-    functions: dict[str, tuple[Source, Node]] = field(default_factory=dict)
-    positional: list[Value] = field(default_factory=list)
-    folder: str | None = None
-
-    def forget(self, name: str) -> None:
-        """Unset a variable."""
-        self.scalars.pop(name, None)
-        self.arrays.pop(name, None)
-        self.exported.pop(name, None)
-
-    def copy(self) -> Scope:
-        """Return what a subshell sees."""
-        return Scope(
-            dict(self.scalars),
-            dict(self.arrays),
-            self.file,
-            dict(self.exported),
-            self.functions,
-            self.positional,
-            self.folder,
-        )
+"""Characters of a text that is edited, and items of a sequence."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +52,16 @@ class Words:
     def _literal(self, text: str, offset: int) -> Value:
         return literal(text, self.source.path, offset)
 
-    def word(self, node: Node) -> Value:  # noqa: C901, PLR0911 - one return for each kind of word
-        """Return the value of a word outside quotes; expansions in it may be split afterwards."""
+    def word(self, node: Node) -> Value:
+        """Return the value of a word outside quotes; expansions in it may be split afterwards. Raises Stop."""
+        try:
+            value = self._word(node)
+        except TooLong:
+            value = self._unknown(node, TOO_LONG)
+        self.scope.budget.handle(value)
+        return value
+
+    def _word(self, node: Node) -> Value:  # noqa: C901, PLR0911 - one return for each kind of word
         kind = node.type
         if kind in ("word", "number", "regex", "extglob_pattern", "variable_name", "test_operator"):
             if node.named_child_count:
@@ -107,9 +86,7 @@ class Words:
                 inner if spread else (*self._literal("", start), *inner)
             )  # "${X[@]}" of an empty array is no word at all
         if kind in ("concatenation", "command_name"):
-            return tuple(part for child in node.children for part in self.word(child)) or self._literal(
-                self.source.text(node), node.start_byte
-            )
+            return join(map(self.word, node.children)) or self._literal(self.source.text(node), node.start_byte)
         if kind in ("simple_expansion", "expansion"):
             return marked(self._expansion(node, quoted=False), split=True)
         if kind == "command_substitution":
@@ -121,8 +98,10 @@ class Words:
         return self._literal(self.source.text(node), node.start_byte)
 
     def gapped(self, node: Node, start: int, end: int, *, quoted: bool) -> Value:
-        """Expand a node whose literal text lies between its children as well (strings and here-documents)."""
-        parts: list[Fragment] = []
+        """Expand a node whose literal text lies between its children (strings, here-documents). Raises TooLong."""
+        return join(self._gapped(node, start, end, quoted=quoted))
+
+    def _gapped(self, node: Node, start: int, end: int, *, quoted: bool) -> Iterator[Value]:
         at = start
         inner = [
             child
@@ -132,22 +111,20 @@ class Words:
         for child in inner:
             if child.start_byte < at or child.end_byte > end:
                 continue
-            parts += (
-                self._quoted_text(at, child.start_byte)
-                if quoted
-                else self._literal(self.source.slice(at, child.start_byte), at)
-            )
-            if child.type in ("simple_expansion", "expansion"):
-                parts += marked(self._expansion(child, quoted=quoted), split=not quoted)
-            elif child.type == "command_substitution":
-                parts += self._substitution(child)
-            elif child.type == "arithmetic_expansion":
-                parts += self._arithmetic(child)
+            if quoted:
+                yield self._quoted_text(at, child.start_byte)
             else:
-                parts += self._quoted_text(child.start_byte, child.end_byte)
+                yield self._literal(self.source.slice(at, child.start_byte), at)
+            if child.type in ("simple_expansion", "expansion"):
+                yield marked(self._expansion(child, quoted=quoted), split=not quoted)
+            elif child.type == "command_substitution":
+                yield self._substitution(child)
+            elif child.type == "arithmetic_expansion":
+                yield self._arithmetic(child)
+            else:
+                yield self._quoted_text(child.start_byte, child.end_byte)
             at = child.end_byte
-        parts += self._quoted_text(at, end) if quoted else self._literal(self.source.slice(at, end), at)
-        return tuple(parts)
+        yield self._quoted_text(at, end) if quoted else self._literal(self.source.slice(at, end), at)
 
     def _quoted_text(self, start: int, end: int) -> Value:
         """Return text inside double quotes: a backslash escapes only `$`, a backquote, `"`, itself and a newline."""
@@ -186,14 +163,14 @@ class Words:
     def _join(self, elements: list[Value], offset: int, *, star: bool, quoted: bool) -> Value:
         if star and quoted:
             separator = (known(self.scope.scalars.get("IFS", literal(" ", "", 0))) or "")[:1]
-            parts: list[Fragment] = []
-            for index, element in enumerate(elements):
-                parts += (*(self._literal(separator, offset) if index else ()), *element)
-            return tuple(parts)
-        spread: list[Fragment] = []
-        for index, element in enumerate(elements):
-            spread += (*((boundary(self.source.path, offset),) if index else ()), *marked(element, split=not quoted))
-        return tuple(spread)
+            between, split = self._literal(separator, offset), None
+        else:
+            between, split = (boundary(self.source.path, offset),), not quoted
+        self.scope.budget.spend(len(elements))
+        pieces = (
+            (*(between if index else ()), *marked(element, split=split)) for index, element in enumerate(elements)
+        )
+        return join(pieces)
 
     def _expansion(self, node: Node, *, quoted: bool) -> Value:  # noqa: PLR0911 - one return for each form
         text = self.source.text(node)
@@ -260,18 +237,23 @@ class Words:
             return self._unknown(node, f"{base} is not set in the script")
         if op in ("", ":?", "?"):
             return value
-        changed = None if text is None or len(text) > MAX_SEQUENCE else self._change(text, op, operand)
+        changed = None if text is None or len(text) > MAX_SEQUENCE else self._change(text, op, self._named(operand))
         return (
             self._unknown(node, f"{base} is changed in a way that is not evaluated")
             if changed is None
             else self._literal(changed, value[0].offset if value else node.start_byte)
         )
 
+    def _named(self, operand: str) -> str:
+        """Return an operand with the names in it replaced. Raises TooLong."""
+        named = re.sub(r"\$\{?(\w+)\}?", lambda found: known(self.variable(found[1], 0, "") or ()) or found[0], operand)
+        if len(named) > MAX_SEQUENCE:
+            raise TooLong
+        return named
+
     def _change(self, text: str, op: str, operand: str) -> str | None:
-        operand = re.sub(
-            r"\$\{?(\w+)\}?", lambda found: known(self.variable(found[1], 0, "") or ()) or found[0], operand
-        )
         if op in ("#", "##", "%", "%%"):
+            self.scope.budget.spend(len(text) * len(text) // 64)
             return strip_pattern(text, op, operand.strip("\"'"))
         if op in ("/", "//"):
             pattern, _, new = operand.partition("/")
@@ -289,22 +271,24 @@ class Words:
 
     def _operand(self, node: Node, *, quoted: bool) -> Value:
         """Return the word after `:-` and its like; it is expanded, and it is split where the whole expansion is."""
+        parts = join(self._operands(node))
+        return marked((part for part in parts if part.text != ""), split=not quoted)
+
+    def _operands(self, node: Node) -> Iterator[Value]:
         after = next((child for child in node.children if child.type in _DEFAULTS), None)
         if after is None:
-            return ()
+            return
         at, end = after.end_byte, node.end_byte - 1
-        parts: list[Fragment] = []
         for child in node.children:
             if child.start_byte < after.end_byte or child.end_byte > end:
                 continue
-            parts += self._literal(self.source.slice(at, child.start_byte), at)
+            yield self._literal(self.source.slice(at, child.start_byte), at)
             if child.type in ("word", "number") and not child.named_child_count:
-                parts += self._literal(self.source.text(child), child.start_byte)
+                yield self._literal(self.source.text(child), child.start_byte)
             else:
-                parts += self.word(child)
+                yield self.word(child)
             at = child.end_byte
-        parts += self._literal(self.source.slice(at, end), at)
-        return marked((part for part in parts if part.text != ""), split=not quoted)
+        yield self._literal(self.source.slice(at, end), at)
 
     def _arithmetic(self, node: Node) -> Value:
         text = self.source.text(node)
@@ -350,6 +334,8 @@ class Words:
         """Return what printf prints for a format of `%s` and `%d`; values beyond that are unknown."""
         template = known(words[0]) if words else None
         rest = [known(word) for word in words[1:]]
+        if sum(len(text or "") for text in rest) > MAX_TEXT:
+            return unknown_value(self.source.path, offset, "$(printf)", TOO_LONG)
         if template is None or None in rest or re.search(r"%(?![sd%])", template):
             return unknown_value(self.source.path, offset, "$(printf)", "the output of printf")
         text = re.sub(r"\\(.)", lambda found: _ANSI.get(found[1], found[0]), template)
@@ -376,8 +362,12 @@ class Words:
         return value
 
     def fields_of(self, nodes: list[Node]) -> list[Value]:
-        """Return the words that several nodes expand to."""
-        return [word for child in nodes for word in fields(self.word(child))]
+        """Return the words that several nodes expand to. Raises Stop."""
+        found: list[Value] = []
+        for node in nodes:
+            found += fields(self.word(node))
+            self.scope.budget.spend(len(found) // 64)
+        return found
 
 
 def _dissect(text: str) -> tuple[str | None, str, str]:

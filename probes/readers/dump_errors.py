@@ -1,10 +1,11 @@
-"""The ways in which a pickled file cannot be read, told apart because each needs another remedy."""
+"""The ways in which a pickled file cannot be read, told apart because each needs another remedy.
+
+A DumpError never reaches the user: probes turn it into a finding, so it is none of the engine's errors.
+"""
 
 from __future__ import annotations
 
 from enum import Enum
-
-from runbook.errors import EvidenceError
 
 
 class Fault(str, Enum):
@@ -17,12 +18,12 @@ class Fault(str, Enum):
     UNREADABLE = "unreadable"
 
 
-class DumpError(EvidenceError):
+class DumpError(Exception):
     """A pickled file that cannot be read.
 
     fault: in which way. path: the file. what: the reason without the path. refused: the global it named, if unsafe.
     """
 
-    def __init__(self, fault: Fault, path: str, what: str, hint: str = "", refused: str = "") -> None:
-        super().__init__(f"{path}: {what}", hint)
+    def __init__(self, fault: Fault, path: str, what: str, refused: str = "") -> None:
+        super().__init__(f"{path}: {what}")
         self.fault, self.path, self.what, self.refused = fault, path, what, refused

@@ -41,12 +41,6 @@ class HfConfig(msgspec.Struct, frozen=True):
         """Return the language model's type, such as "qwen3_moe"; empty when not given."""
         return str(self.text.get("model_type") or self.raw.get("model_type") or "")
 
-    @property
-    def architecture(self) -> str:
-        """Return the first architecture, empty when not given."""
-        names = self.raw.get("architectures")
-        return str(names[0]) if isinstance(names, list) and names else ""
-
 
 NAMES: dict[str, tuple[str, ...]] = {
     "num_layers": ("num_hidden_layers", "n_layer"),

@@ -14,10 +14,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from probes.readers import logindex, logscan
 from probes.readers.logfiles import LogFile, window
-from probes.readers.logscan import Coverage, Hit, Signature, scan, signature
+from probes.readers.logscan import Coverage, Hit, Signature, signature
 from runbook.finding import Citation, cite
-from runbook.text import EXCERPT_LIMIT
+from runbook.text import EXCERPT_LIMIT, sanitise
 
 PARSE_LIMIT = 64 * 1024
 """Bytes of a line that are taken apart."""
@@ -145,9 +146,14 @@ def citation(hit: Hit, count: int | None = None) -> Citation:
     Of a line that is longer than an excerpt, the part from the match on is quoted.
     """
     line = parse(hit.raw)
-    shown = _from_match(hit) if len(hit.raw) > EXCERPT_LIMIT else hit.raw
+    shown = _from_match(hit) if is_long(hit.raw) else hit.raw
     count = line.count if count is None else count
-    return cite(hit.file.path, shown, line=hit.line, offset=hit.offset, count=count, time=line.time)
+    return cite(hit.file.path, shown, line=hit.line or None, offset=hit.offset, count=count, time=line.time)
+
+
+def is_long(raw: bytes) -> bool:
+    """Whether a line is longer than an excerpt, in characters that are shown."""
+    return len(raw) > EXCERPT_LIMIT and len(sanitise(raw, EXCERPT_LIMIT + 1)) > EXCERPT_LIMIT
 
 
 def _from_match(hit: Hit) -> bytes:
@@ -168,14 +174,25 @@ def scan_job(
     coverage: Coverage,
     *,
     progress: Callable[[float], None] | None = None,
+    known: Sequence[Signature] = (),
 ) -> Iterator[Hit]:
     """Scan job logs, leaving out what is not an event of its own.
 
     Left out are hits inside a printed rollout sample (the text of the model, where anything may stand) and the tail
-    that the job client prints a second time when a job failed.
+    that the job client prints a second time when a job failed. known: what to look for in the same pass and to keep
+    for the next one (`logindex`).
     """
-    hits = scan(files, [*signatures, TAIL], coverage, progress=progress)
-    return without_tail(hit for hit in hits if not _SAMPLE.search(hit.raw[: hit.start] if hit.start else b""))
+    return events(logindex.scan(files, (*signatures, TAIL), coverage, known=known, progress=progress))
+
+
+def scan_tail(files: Iterable[LogFile], signatures: Sequence[Signature]) -> Iterator[Hit]:
+    """Scan the ends of job logs at once, for a first look (`logscan.scan_tail`)."""
+    return events(logscan.scan_tail(files, (*signatures, TAIL)))
+
+
+def events(hits: Iterable[Hit]) -> Iterator[Hit]:
+    """Keep of the hits, which include those of TAIL, those that are events of their own."""
+    return without_tail(hit for hit in hits if not (hit.start and _SAMPLE.search(hit.raw[: hit.start])))
 
 
 def without_tail(hits: Iterable[Hit]) -> Iterator[Hit]:

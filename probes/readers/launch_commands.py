@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import os
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate, islice
 
 import msgspec
 
@@ -41,6 +43,8 @@ _SWITCHES = frozenset({
     "accumulate-allreduce-grads-in-fp32", "use-fault-tolerance", "ci-test", "use-wandb", "use-critic",
 })  # fmt: skip
 """Flags that take no value, so that an unknown word behind one may itself hold flags."""
+MAX_VARIABLES = 1000
+"""Variables of one runtime env that are read; slime's scripts pass a dozen."""
 _WHOLE_WORD = re.compile(r"\$(?:\{[^{}/]*\}|\w+|\(.*\)|@|\*)", re.DOTALL)
 
 
@@ -236,16 +240,24 @@ def runtime_env(value: Value, locate: Locate, place: Place) -> dict[str, Setting
             pairs = {str(name): item if isinstance(item, str) else json.dumps(item) for name, item in inner.items()}
     except (ValueError, RecursionError):
         pairs = dict(re.findall(r'"([A-Za-z_]\w*)"\s*:\s*"([^"]*)"', text))
-    unknown = [part.shown for part in value if part.text is None and part.shown]
+    pieces = list(value)
+    starts = list(accumulate((len(show((part,))) for part in pieces), initial=0))
     found: dict[str, Setting] = {}
-    for name, item in pairs.items():
-        where = place
-        for part in value:
-            if part.text is not None and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", part.text):
-                ahead = part.text[: part.text.find(name)]
+    for name, item in islice(pairs.items(), MAX_VARIABLES):
+        where, at = place, 0
+        for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text):
+            at = match.start()
+            part = pieces[bisect_right(starts, at) - 1]
+            if part.text is not None:
+                ahead = text[starts[bisect_right(starts, at) - 1] : at]
                 where = locate(part.path, part.offset + len(ahead.encode("utf-8", "replace")))
                 break
-        found[name] = Setting(name, None if any(piece in item for piece in unknown) else item, item, where)
+        written = text.find(item, at + len(name))
+        last = written + max(len(item), 1) - 1
+        inside = pieces[bisect_right(starts, written) - 1 : bisect_right(starts, last)] if written >= 0 else pieces
+        known_item = None if any(part.text is None for part in inside) else item
+        sure, default = all(part.sure for part in inside), any(part.default for part in inside)
+        found[name] = Setting(name, known_item, item, where, sure, default)
     return found
 
 
@@ -262,9 +274,10 @@ def _python(
         return None
     entry = show(words[at])
     occurrences, gaps = flags_of(words[at + 1 :], locate, place)
-    flags: dict[str, tuple[Occurrence, ...]] = {}
+    by_name: dict[str, list[Occurrence]] = {}
     for one in occurrences:
-        flags[one.flag] = (*flags.get(one.flag, ()), one)
+        by_name.setdefault(one.flag, []).append(one)
+    flags = {name: tuple(ones) for name, ones in by_name.items()}
     if not (os.path.basename(entry).startswith("train") or _TRAINING & flags.keys() or (submitted and flags)):
         return None
     return Job(entry, flags, place, {}, has_runtime_env=False, env=env, gaps=tuple(gaps))

@@ -124,8 +124,7 @@ class Launch(msgspec.Struct, frozen=True):
     """A launch script.
 
     kind: "bash", "python" or "trace" (what `set -x` printed into a log). spreads: places where it reaches other
-    machines (ssh, mpirun, srun, ...). sourced: files that it reads in. base: folder against which its relative
-    paths are tried.
+    machines (ssh, mpirun, srun, ...). sourced: files that it reads in.
     """
 
     path: str

@@ -17,6 +17,7 @@ from typing import Any
 from probes.readers.bash_tree import Source
 from probes.readers.bash_values import known, marked
 from probes.readers.python_values import UNKNOWN, Expressions, add, called, either
+from probes.readers.value_limits import Stop, TooLong
 
 MAX_STEPS = 20_000
 _SHELLS = frozenset({"exec_command", "system", "run", "Popen", "call", "check_call", "check_output", "submit_job"})
@@ -46,10 +47,6 @@ class PythonScript:
     gaps: list[tuple[str, str, int]] = field(default_factory=list)
 
 
-class _Stop(Exception):  # noqa: N818 - not an error: the budget is used up
-    """Ends a walk that has taken too many steps."""
-
-
 class _Return(Exception):  # noqa: N818 - no error either
     """Carries a value out of a function body."""
 
@@ -74,7 +71,7 @@ def read_python(path: str, data: bytes) -> PythonScript | None:
                 isinstance(node, ast.Call) and called(node).endswith(_STARTERS) for node in ast.walk(function)
             ):
                 walk.call_function(function, {})
-    except (_Stop, RecursionError):
+    except (Stop, RecursionError):
         script.gaps.append((path, "the launcher is too long to follow to its end", 0))
     return script
 
@@ -95,7 +92,7 @@ class _Walk(Expressions):
         for statement in body:
             self.steps += 1
             if self.steps > MAX_STEPS:
-                raise _Stop
+                raise Stop
             self.statement(statement, scope)
 
     def statement(  # noqa: C901 - one branch for each kind of statement
@@ -117,7 +114,11 @@ class _Walk(Expressions):
             )
             if self.unsure and isinstance(more, tuple):
                 more = marked(more, sure=False)
-            scope[node.target.id] = add(before, more)
+            try:
+                scope[node.target.id] = add(before, more)
+            except TooLong:
+                scope[node.target.id] = UNKNOWN
+            self.budget.spend(len(before) if isinstance(before, (tuple, list)) else 1)
         elif isinstance(node, ast.If):
             self.branch(node, scope)
         elif isinstance(node, (ast.For, ast.While)):
@@ -154,6 +155,7 @@ class _Walk(Expressions):
         if truth is not None and not default:
             self.block(node.body if truth else node.orelse, scope)
             return
+        self.budget.spend(len(scope))
         outcomes = []
         for body in (node.body, node.orelse):
             inner = dict(scope)
@@ -180,6 +182,7 @@ class _Walk(Expressions):
                 self.assign(node.target, item, scope)
                 self.block(node.body, scope)
             return
+        self.budget.spend(len(scope))
         inner = dict(scope)
         if isinstance(node, ast.For):
             self.assign(node.target, UNKNOWN, inner)

@@ -4,11 +4,13 @@ A job log has gigabytes and may be written to while it is read, so no file is ev
 pieces that end at a line's end, from one reused buffer. Invariants: what is read never goes beyond the size the file
 had when it was opened; a line longer than `LINE_LIMIT` is cut, never kept whole; whatever stops a read becomes a
 `ReadProblem`, not an exception. Offsets of packed files count the unpacked bytes. How a file is packed is told by
-its first bytes, not by its name.
+its first bytes, not by its name. What log rotation has cut apart (`job.log.2.gz`, `job.log.1`, `job.log`) is one
+stream, handed out oldest part first.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import mmap
 import os
@@ -16,7 +18,7 @@ import re
 import stat
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO, cast
 
 BUFFER = 256 * 1024
@@ -28,16 +30,30 @@ HEAD = 4096
 FOLDER_LIMIT = 5000
 """Files of one folder that are taken; a Ray session folder of 256 GPUs has about 2000."""
 
-_LOG_NAME = re.compile(r"\.(?:log|out|err|txt)(?:\.\d+)?(?:\.(?:gz|zst))?$")
+_LOG_NAME = re.compile(
+    r"(?P<base>.*\.(?:log|out|err|txt))"
+    r"(?:\.(?P<number>\d{1,4})|[.-](?P<date>\d{4}-?\d\d-?\d\d(?:[-_T.]?\d{1,6})*))?(?:\.(?:gz|zst))?$"
+)
+"""Names of logs; rotated ones carry a number (logrotate, Python, Ray: the highest is the oldest) or a date."""
 
 
 @dataclass(frozen=True)
 class LogFile:
-    """One log. size: bytes on disk when it was listed. packing: "plain", "gzip" or "zstd"."""
+    """One log, or one part of a rotated one.
+
+    size: bytes on disk when it was listed. packing: "plain", "gzip" or "zstd". stream: the path that all parts of a
+    rotated log share, the path itself for a log that stands alone. part: its place in the stream, 0 for the oldest.
+    """
 
     path: str
     size: int
     packing: str = "plain"
+    stream: str = ""
+    part: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.stream:
+            object.__setattr__(self, "stream", self.path)
 
 
 @dataclass(frozen=True)
@@ -45,8 +61,8 @@ class ReadProblem:
     """Why a log could not be read to its end.
 
     kind: "missing", "unreadable", "not-a-file", "shrank" (shorter than when it was opened), "grew" (still being
-    written to; all that was there was read), "damaged" (packed data broken or cut off), "too-many" (a folder with
-    more logs than FOLDER_LIMIT).
+    written to; all that was there was read), "changed" (lines that were read before are others now), "damaged"
+    (packed data broken or cut off), "too-many" (a folder with more logs than FOLDER_LIMIT).
     detail: the system's own words.
     """
 
@@ -78,7 +94,7 @@ def expand(paths: Iterable[str]) -> tuple[tuple[LogFile, ...], tuple[ReadProblem
     """Return the log files that `paths` (files or folders) stand for, in order, and what could not be taken.
 
     A folder is searched to its bottom, without following links, for names of logs (.log, .out, .err, .txt, rotated,
-    packed).
+    packed). The parts of a rotated log stand together, oldest first, where the first of them was named.
     """
     files: list[LogFile] = []
     problems: list[ReadProblem] = []
@@ -90,14 +106,37 @@ def expand(paths: Iterable[str]) -> tuple[tuple[LogFile, ...], tuple[ReadProblem
         refused: list[OSError] = []
         for folder, folders, names in os.walk(path, onerror=refused.append):
             folders.sort()
-            for name in sorted(name for name in names if _LOG_NAME.search(name)):
+            for name in sorted(name for name in names if _LOG_NAME.match(name)):
                 found += 1
                 if found <= FOLDER_LIMIT:
                     _take(os.path.join(folder, name), files, problems)
         problems += [_problem(path, error) for error in refused]
         if found > FOLDER_LIMIT:
             problems.append(ReadProblem(path, "too-many", f"{found} files"))
-    return tuple(files), tuple(problems)
+    return _streams(files), tuple(problems)
+
+
+def _streams(files: Iterable[LogFile]) -> tuple[LogFile, ...]:
+    """Put the parts of each rotated log together, oldest first; everything else stays where it is."""
+    sets: dict[str, list[tuple[tuple[int, str], LogFile]]] = {}
+    for file in files:
+        name = _LOG_NAME.match(file.path)
+        base = name["base"] if name else file.path
+        if name and name["number"]:
+            age = (1, f"{9999 - int(name['number']):04d}")
+        elif name and name["date"]:
+            age = (0, re.sub(r"\D", "", name["date"]))
+        else:
+            age = (2, "")
+        sets.setdefault(base, []).append((age, file))
+    ordered: list[LogFile] = []
+    for base, parts in sets.items():
+        if len(parts) == 1:
+            ordered.append(parts[0][1])
+            continue
+        parts.sort(key=lambda part: part[0])
+        ordered += [replace(file, stream=base, part=number) for number, (_, file) in enumerate(parts)]
+    return tuple(ordered)
 
 
 def _take(path: str, files: list[LogFile], problems: list[ReadProblem]) -> None:
@@ -139,29 +178,34 @@ def open_stream(file: LogFile) -> BinaryIO:
     return cast("BinaryIO", open(file.path, "rb", buffering=0))
 
 
-def blocks(file: LogFile, problems: list[ReadProblem]) -> Iterator[Block]:
-    """Yield the log in pieces cut at line ends; add to `problems` whatever kept it from being read whole."""
+def blocks(
+    file: LogFile, problems: list[ReadProblem], start: int = 0, stream: BinaryIO | None = None
+) -> Iterator[Block]:
+    """Yield the log in pieces cut at line ends; add to `problems` whatever kept it from being read whole.
+
+    start: where to begin, which must be the beginning of a line. stream: the log where it is already open; it stays
+    open.
+    """
     try:
-        with open_stream(file) as stream:
-            yield from _cut_at_lines(stream, file, problems)
-    except GeneratorExit:
-        raise
+        with open_stream(file) if stream is None else contextlib.nullcontext(stream) as source:
+            yield from _cut_at_lines(source, file, problems, start)
     except Exception as error:
         problems.append(_problem(file.path, error))
 
 
-def _cut_at_lines(stream: BinaryIO, file: LogFile, problems: list[ReadProblem]) -> Iterator[Block]:
-    """Read into one buffer that doubles up to LINE_LIMIT while no line ends in it."""
+def _cut_at_lines(stream: BinaryIO, file: LogFile, problems: list[ReadProblem], start: int) -> Iterator[Block]:
+    """Read into one buffer that doubles up to LINE_LIMIT while no line ends in it.
+
+    Where a long line is cut depends only on where it begins, so that any `start` gives the same pieces.
+    """
     buffer = mmap.mmap(-1, BUFFER)
-    size, kept, offset, line_offset, head = BUFFER, 0, 0, 0, b""
+    size, kept, offset, line_offset, head = BUFFER, 0, start, start, b""
     limit = _size_now(stream, file)
-    left = limit
+    left = None if limit is None else max(limit - start, 0)
+    _go_to(stream, file, start)
     while True:
-        want = size - kept if left is None else min(size - kept, left)
-        with memoryview(buffer) as view, view[kept : kept + want] as free:
-            got = stream.readinto(free) if want else 0  # type: ignore[attr-defined]
-        if left is not None:
-            left -= got
+        got, trouble = _fill(stream, buffer, kept, size - kept if left is None else min(size - kept, left))
+        left = None if left is None else left - got
         end = kept + got
         if not got:
             if end:
@@ -183,7 +227,27 @@ def _cut_at_lines(stream: BinaryIO, file: LogFile, problems: list[ReadProblem]) 
             offset += cut
             kept = end - cut
             buffer[:kept] = buffer[cut:end]
-    _compare_sizes(stream, file, limit, left, problems)
+    if trouble is not None:
+        problems.append(_problem(file.path, trouble))
+    else:
+        _compare_sizes(stream, file, limit, left, problems)
+
+
+def _fill(stream: BinaryIO, buffer: mmap.mmap, kept: int, want: int) -> tuple[int, Exception | None]:
+    """Read up to `want` bytes behind the `kept` ones; what was read before a fault in the file is still evidence."""
+    try:
+        with memoryview(buffer) as view, view[kept : kept + want] as free:
+            return (stream.readinto(free) if want else 0), None  # type: ignore[attr-defined]
+    except Exception as error:
+        return 0, error
+
+
+def _go_to(stream: BinaryIO, file: LogFile, start: int) -> None:
+    """Move to a place in the (unpacked) log; a packed one must stand at its beginning."""
+    if file.packing == "plain":
+        stream.seek(start)
+    else:
+        _skip(stream, start)
 
 
 def _doubled(buffer: mmap.mmap, size: int) -> mmap.mmap:
@@ -223,10 +287,7 @@ def window(file: LogFile, start: int, length: int) -> bytes:
     parts: list[bytes] = []
     try:
         with open_stream(file) as stream:
-            if file.packing == "plain":
-                stream.seek(start)
-            else:
-                _skip(stream, start)
+            _go_to(stream, file, start)
             while length > 0 and (part := stream.read(min(length, BUFFER))):
                 parts.append(part)
                 length -= len(part)

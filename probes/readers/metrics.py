@@ -18,12 +18,12 @@ from probes.readers import joblog
 from probes.readers.logfiles import LogFile, window
 from probes.readers.logscan import Coverage, Hit, signature
 from runbook.finding import Citation, cite
-from runbook.text import EXCERPT_LIMIT
 
 METRIC = signature(
     "metric",
     ": {'",
     r"(?:^|[\s\]m>|])((?:critic-)?step|rollout|perf|eval|multi_turn|passrate) (\d{1,12}): \{'",
+    reach=29,
 )
 ASSERTED = signature("asserted", "log_dict={", r"AssertionError: (?:threshold=\S+ )?log_dict=\{'")
 """A CI run checks before it logs, so a failing step shows its metrics only in the assertion (slime model.py)."""
@@ -116,17 +116,17 @@ def records(
 def runs(found: Iterable[Record]) -> list[Run]:
     """Sort records into the runs that printed them.
 
-    A new run begins where a step or rollout number does not rise, where the file changes, and for lines printed bare
+    A new run begins where a step or rollout number does not rise, where the log changes, and for lines printed bare
     apart from those of a logger: they come from another program. A line that repeats the one before it word for word
     is dropped.
     """
     current: dict[bool, Run] = {}
     last: dict[tuple[bool, str], Record] = {}
     found_runs: list[Run] = []
-    path = ""
+    stream = ""
     for each in found:
-        if each.file.path != path:
-            path = each.file.path
+        if each.file.stream != stream:
+            stream = each.file.stream
             current.clear()
             last.clear()
         kind = "manager" if each.kind == "perf" and MANAGER_KEY in each.values else each.kind
@@ -152,6 +152,6 @@ def citation(each: Record, count: int = 1) -> Citation:
     """Return the citation of a record; its line is read again, and quoted from the metric on where it is long."""
     raw = window(each.file, each.offset, joblog.PARSE_LIMIT).partition(b"\n")[0].rstrip(b"\r")
     time = joblog.parse(raw).time
-    if len(raw) > EXCERPT_LIMIT:
+    if joblog.is_long(raw):
         raw = raw[max(raw.find(f"{each.kind} {each.number}: {{".encode()), 0) :]
     return cite(each.file.path, raw, line=each.line, offset=each.offset, count=count, time=time)

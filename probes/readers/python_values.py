@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from probes.readers.bash_tree import Source
 from probes.readers.bash_values import Fragment, Value, known, marked, show, unknown_value
+from probes.readers.value_limits import MAX_FRAGMENTS, TOO_LONG, Budget, TooLong, join
 
-MAX_FRAGMENTS = 20_000
+MAX_INT = 1 << 63
+"""Beyond it an integer is no number of GPUs, tokens or bytes."""
 
 
 class Unknown:
@@ -40,6 +42,7 @@ class Expressions:
         self.source = source
         self.globals: dict[str, Any] = {}
         self.unsure = self.depth = 0
+        self.budget = Budget()
 
     def offset(self, node: ast.AST) -> int:
         """Return the byte offset of a node: ast counts columns in UTF-8 bytes."""
@@ -62,19 +65,26 @@ class Expressions:
         """Return what `str()` of a value is."""
         if isinstance(value, tuple):
             return value
-        if value is None or isinstance(value, (bool, int, float)):
+        if value is None or isinstance(value, (bool, float)) or (isinstance(value, int) and abs(value) < MAX_INT):
             return (Fragment(str(value), self.source.path, self.offset(node)),)
         return self.unknown(node)
 
     def value(self, node: ast.expr, scope: dict[str, Any]) -> Any:
-        """Evaluate an expression to a string value, number, list, dict, None or UNKNOWN."""
+        """Evaluate an expression to a string value, number, list, dict, None or UNKNOWN. Raises Stop."""
         self.depth += 1
         try:
             if self.depth > 200:
                 return UNKNOWN
-            return self._value(node, scope)
+            found = self._value(node, scope)
+        except TooLong:
+            found = self.unknown(node, TOO_LONG)
         finally:
             self.depth -= 1
+        if isinstance(found, tuple):
+            self.budget.handle(found)
+        else:
+            self.budget.spend(1 + (len(found) if isinstance(found, (list, dict)) else 0))
+        return found
 
     def _value(self, node: ast.expr, scope: dict[str, Any]) -> Any:
         rule = _RULES.get(type(node))
@@ -108,8 +118,9 @@ class Expressions:
         if isinstance(node.op, ast.Add):
             return self.add(node, scope)
         left, right = self.value(node.left, scope), self.value(node.right, scope)
-        if isinstance(node.op, ast.Mult) and type(left) is int and type(right) is int and max(left, right) < 1 << 40:
-            return left * right
+        if isinstance(node.op, ast.Mult) and type(left) is int and type(right) is int:
+            product = left * right
+            return product if abs(product) < MAX_INT else UNKNOWN
         return UNKNOWN
 
     def chosen(self, node: ast.IfExp, scope: dict[str, Any]) -> Any:
@@ -134,21 +145,22 @@ class Expressions:
 
     def written(self, node: ast.expr, pieces: list[Any]) -> Value:
         """Return a string literal, cut so that every word has its own offset; comments between parts are skipped."""
+        return join(self._written(node, pieces))
+
+    def _written(self, node: ast.expr, pieces: list[Any]) -> Iterator[Value]:
         path, start = self.source.path, self.offset(node)
         segment = re.sub(
             rb"(?m)^[ \t]*#.*$", lambda found: b" " * len(found[0]), self.source.data[start : self.end(node)]
         )
         at = 0
-        parts: list[Fragment] = []
         for piece in pieces:
             if isinstance(piece, tuple):
-                parts += piece
+                yield piece
                 continue
             for word in re.findall(r"\s*\S+\s*|\s+", piece):
                 begin = segment.find(word.strip().encode("utf-8", "surrogatepass"), at) if word.strip() else -1
                 at = begin if begin >= 0 else at
-                parts.append(Fragment(word, path, start + at))
-        return tuple(parts)
+                yield (Fragment(word, path, start + at),)
 
     def add(self, node: ast.BinOp, scope: dict[str, Any]) -> Any:
         """Concatenate; an unknown side of a string stays as an unknown part of it."""
@@ -160,7 +172,7 @@ class Expressions:
         return add(left, right)
 
     def items(self, node: ast.List | ast.Tuple, scope: dict[str, Any]) -> Any:
-        """Evaluate a list; a starred unknown makes an unknown element."""
+        """Evaluate a list; a starred unknown makes an unknown element. Raises TooLong."""
         found: list[Any] = []
         for element in node.elts:
             if isinstance(element, ast.Starred):
@@ -168,6 +180,8 @@ class Expressions:
                 found += inner if isinstance(inner, list) else [self.unknown(element.value)]
             else:
                 found.append(self.value(element, scope))
+            if len(found) > MAX_FRAGMENTS:
+                raise TooLong
         return found
 
     def mapping(self, node: ast.Dict, scope: dict[str, Any]) -> dict[str, Any]:
@@ -252,16 +266,13 @@ class Expressions:
             glue = self.value(node.func.value, scope)
             if not isinstance(glue, tuple):
                 return UNKNOWN
-            parts: Value = ()
-            for index, item in enumerate(args[0]):
-                parts = (*parts, *(glue if index else ()), *self.text(item, node))
-            return parts
+            return join((*(glue if index else ()), *self.text(item, node)) for index, item in enumerate(args[0]))
         if not all(isinstance(arg, tuple) for arg in args):
             return UNKNOWN
         joined: Value = args[0]
         for arg in args[1:]:
             slash = "" if show(joined).endswith("/") else "/"
-            joined = (*joined, Fragment(slash, self.source.path, self.offset(node)), *arg)
+            joined = join((joined, (Fragment(slash, self.source.path, self.offset(node)),), arg))
         return joined
 
     def grow(self, node: ast.Call, more: Any, scope: dict[str, Any]) -> None:
@@ -270,6 +281,9 @@ class Expressions:
         holder = self.value(target.value, scope) if isinstance(target, ast.Attribute) else UNKNOWN
         if isinstance(holder, list):
             added = [more] if called(node) == "append" else more if isinstance(more, list) else [self.unknown(node)]
+            if len(holder) + len(added) > MAX_FRAGMENTS or more is holder:
+                holder[:] = [self.unknown(node, TOO_LONG)]
+                return
             holder += [marked(one, sure=False) if self.unsure and isinstance(one, tuple) else one for one in added]
         elif isinstance(holder, dict) and isinstance(more, dict):
             holder.update(more)
@@ -289,13 +303,15 @@ def either(one: Any, other: Any) -> Any:
 
 
 def add(left: Any, right: Any) -> Any:
-    """Return the sum of two strings, lists or numbers; UNKNOWN for anything else."""
+    """Return the sum of two strings, lists or numbers; UNKNOWN for anything else. Raises TooLong."""
     if isinstance(left, tuple) and isinstance(right, tuple):
-        return (*left, *right)
+        return join((left, right))
     if isinstance(left, list) and isinstance(right, list):
+        if len(left) + len(right) > MAX_FRAGMENTS:
+            raise TooLong
         return [*left, *right]
     if type(left) is int and type(right) is int:
-        return left + right
+        return left + right if abs(left + right) < MAX_INT else UNKNOWN
     return UNKNOWN
 
 

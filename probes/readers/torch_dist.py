@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import zipfile
+from collections.abc import Collection
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -104,17 +105,21 @@ def read_folder(path: str) -> Folder:
         with open(os.path.join(path, TRACKER), "rb") as file:
             tracker = (file.read(4096).decode("utf-8", "replace").strip().splitlines() or [""])[0]
     iterations = tuple(sorted(name for name, is_dir in names.items() if is_dir and is_iteration_name(name)))
-    if tracker is not None:
-        kind = "checkpoint"
-    elif ".metadata" in names or any(name.endswith(".distcp") or LEGACY_RANK.match(name) for name in names):
-        kind = "iteration"
-    elif "config.json" in names or any(name.endswith(".safetensors") for name in names):
-        kind = "hf"
-    elif iterations:
-        kind = "checkpoint"
-    else:
-        kind = "empty" if not names else "other"
-    return Folder(path, kind, tracker, iterations)
+    files = [name for name in names if name in iterations or not is_iteration_name(name)]
+    return Folder(path, folder_kind(files) if files else "other" if names else "empty", tracker, iterations)
+
+
+def folder_kind(names: Collection[str]) -> str:
+    """Return the kind of a folder (see Folder) by the names in it; any name of an iteration counts as one."""
+    if TRACKER in names:
+        return "checkpoint"
+    if ".metadata" in names or any(name.endswith(".distcp") or LEGACY_RANK.match(name) for name in names):
+        return "iteration"
+    if "config.json" in names or any(name.endswith(".safetensors") for name in names):
+        return "hf"
+    if any(map(is_iteration_name, names)):
+        return "checkpoint"
+    return "other" if names else "empty"
 
 
 def is_iteration_name(name: str) -> bool:

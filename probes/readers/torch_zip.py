@@ -89,7 +89,7 @@ def describe_fault(error: Exception, path: str, size: int) -> DumpError:
         return error
     if isinstance(error, RefusedGlobalError):
         what = f"the pickle wants to use {error.name}, which is not plain data; refused, nothing was run"
-        return DumpError(Fault.UNSAFE, path, what, "Do not open it with torch.load.", error.name)
+        return DumpError(Fault.UNSAFE, path, what, error.name)
     if isinstance(error, MemoryError):
         what = f"reading needs more than {memory_budget(size) >> 20} MiB for a file of {size} bytes; refused"
         return DumpError(Fault.UNSAFE, path, what)

@@ -1,6 +1,7 @@
 """Reads what SGLang's weight checker prints: the side of --check-weight-update-equal that stands in a log.
 
-slime asks for snapshot, reset_tensors and, after the first update, compare (FACTS 5.1). The lines differ by version:
+slime asks for snapshot, reset_tensors and, after the first update, compare (slime/ray/placement_group.py). The lines
+differ by version:
 
     0.5.6-0.5.9   [WeightChecker] handle action=compare
                   name=N max_abs_err=X mean_abs_err=Y get_tensor_info(…

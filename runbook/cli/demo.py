@@ -15,8 +15,9 @@ from runbook.errors import RunbookError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    options.add_common(parser)
+    options.add_drawn_flows(parser)
     options.add_sessions(parser)
+    options.add_heavy(parser)
     parser.add_argument("--plain", action="store_true", help="print the triage even on a terminal")
     parser.add_argument("--json", action="store_true", help="print the triage as JSON")
 
@@ -27,7 +28,7 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.plain or parsed.json or not interactive():
         parsed.run = root
         return triage.run(parsed)
-    return desks.new_screen(parsed, options.catalog(parsed), root, (), None)
+    return desks.new_screen(parsed, options.catalog(parsed.flows, parsed.lang), root, (), None)
 
 
 def demo_folder() -> Path:

@@ -1,25 +1,23 @@
-"""How the plain commands open a desk, fill it with evidence and wait for its probes."""
+"""How the plain commands fill a desk with evidence and wait for its probes, and how the UI is opened over one."""
 
 from __future__ import annotations
 
 import argparse
 import threading
-import time
 from collections.abc import Iterable
 from typing import Any
 
 from runbook.catalog import Catalog
 from runbook.cli.options import warn
 from runbook.errors import RunbookError
-from runbook.session.desk import DISCOVERY_DEADLINE, Desk
-from runbook.session.journal import Journal
-from runbook.session.store import sessions_dir
+from runbook.session import events as ev
+from runbook.session.desk import DISCOVERY_DEADLINE, Desk, new_session
 
 
-def new_session(loaded: Catalog, sessions: str | None, language: str) -> Desk:
-    """Return a desk over a new session on disk."""
-    journal = Journal.create(sessions_dir(sessions), time.time())
-    return Desk(loaded, journal, session_id=journal.id, folder=str(journal.folder), language=language)
+def tell(desk: Desk) -> None:
+    """Say on stderr what a person should know about the session before it goes on."""
+    for words in desk.warnings:
+        warn(words, desk.language)
 
 
 def new_screen(
@@ -43,49 +41,85 @@ def show(parsed: argparse.Namespace, desk: Desk, flow: str | None) -> int:
     return int(run_app(desk, flow, ascii_only=parsed.ascii))
 
 
-def collect(desk: Desk, root: str, pairs: tuple[tuple[str, str], ...], run: str = "") -> None:
-    """Take the evidence and wait for it. Raises the RunbookError of the discovery; notes go to stderr."""
-    over = threading.Event()
-    heard: list[Any] = []
+def collect(desk: Desk, root: str, pairs: tuple[tuple[str, str], ...]) -> None:
+    """Take the evidence of the first run and wait for it.
 
-    def listen(kind: str, payload: Any) -> None:
+    Raises the RunbookError of the discovery; notes go to stderr.
+    """
+    with _Discovery(desk, root) as discovery:
+        desk.discover(root, pairs)
+        discovery.wait()
+
+
+def attach(desk: Desk, flow: str, node: str, path: str) -> str:
+    """Attach the run in `path` to an experiment, wait for its evidence and return the run's name.
+
+    Raises the RunbookError of the discovery, and nothing is attached then; notes go to stderr.
+    """
+    with _Discovery(desk, path) as discovery:
+        run = desk.attach(flow, node, path)
+        discovery.wait()
+    return run
+
+
+class _Discovery:
+    """Waits for one discovery of a desk to end."""
+
+    def __init__(self, desk: Desk, root: str) -> None:
+        self._desk, self._root = desk, root
+        self._over = threading.Event()
+        self._heard: list[Any] = []
+
+    def __enter__(self) -> _Discovery:
+        self._stop = self._desk.listen(self._hear)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+
+    def _hear(self, kind: str, payload: Any) -> None:
         if kind in ("discovered", "error"):
-            heard.append(payload)
-            over.set()
+            self._heard.append(payload)
+            self._over.set()
 
-    desk.listen(listen)
-    desk.discover(root, pairs, run)
-    if not over.wait(DISCOVERY_DEADLINE + 5):
-        raise RunbookError(f"{root}: looking for evidence took too long", "give files by slot")
-    if isinstance(heard[0], RunbookError):
-        raise heard[0]
-    for note in heard[0]:
-        warn(note, desk.language)
+    def wait(self) -> None:
+        """Wait; raise what it failed with, or tell its notes."""
+        if not self._over.wait(DISCOVERY_DEADLINE + 5):
+            raise RunbookError(f"{self._root}: looking for evidence took too long", "give files by slot")
+        if isinstance(self._heard[0], RunbookError):
+            raise self._heard[0]
+        for note in self._heard[0]:
+            warn(note, self._desk.language)
 
 
 def ask_all(desk: Desk, probes: Iterable[str], run: str = "") -> None:
-    """Ask every probe and wait until all have answered. Raises the error that kept a finding from being written.
+    """Ask every probe, in this order and before what waits, and return when all have answered.
 
-    A probe that is not there, since its module is broken, is passed over: its node stays open.
+    Raises the error that kept a finding from being written. A probe that is not there, since its module is broken, is
+    passed over: its node stays open.
     """
-    waiting = set(probes) & set(desk.catalog.probes)
+    asked = [probe for probe in dict.fromkeys(probes) if probe in desk.catalog.probes]
+    waiting = set(asked)
     over = threading.Condition()
     errors: list[RunbookError] = []
 
     def listen(kind: str, payload: Any) -> None:
-        finding = getattr(getattr(payload, "event", None), "finding", None)
+        event = payload.event if kind == "record" else None
         with over:
             if kind == "error":
                 errors.append(payload)
-            elif kind == "record" and finding is not None:
-                waiting.discard(finding.probe)
+            elif isinstance(event, ev.Found) and event.run == run:
+                waiting.discard(event.finding.probe)
             over.notify_all()
 
-    desk.listen(listen)
-    for probe in tuple(waiting):
-        desk.ask(probe, run)
-    with over:
-        while waiting and not errors:
-            over.wait(1.0)
+    stop = desk.listen(listen)
+    try:
+        for probe in asked:
+            desk.ask(probe, run, first=True)
+        with over:
+            while waiting and not errors:
+                over.wait(1.0)
+    finally:
+        stop()
     if errors:
         raise errors[0]

@@ -12,8 +12,9 @@ from runbook.session.desk import Desk
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    options.add_evidence(parser, run_required=False)
-    options.add_common(parser)
+    options.add_evidence(parser)
+    options.add_language(parser)
+    options.add_signs(parser)
     parser.add_argument("--json", action="store_true", help="print the items as JSON")
 
 
@@ -22,7 +23,7 @@ def run(parsed: argparse.Namespace) -> int:
     pairs = options.given(parsed)
     if not parsed.run and not pairs:
         parsed.run = "."
-    desk = Desk(options.catalog(parsed), language=parsed.lang)
+    desk = Desk(options.probe_catalog(parsed.lang), language=parsed.lang)
     try:
         desks.collect(desk, options.run_root(parsed), pairs)
         if parsed.json:

@@ -11,8 +11,7 @@ from runbook.cli import desks, options
 from runbook.errors import UsageError
 from runbook.exits import ExitCode
 from runbook.session import events as ev
-from runbook.session.desk import Desk
-from runbook.session.journal import read
+from runbook.session.desk import Desk, new_session, read_session
 from runbook.session.store import find, sessions_dir
 from runbook.ticket.export import formats, write_ticket
 
@@ -21,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     add_target(parser, "SESSION|RUN", "id of a session, or folder or file of a run")
     options.add_slots(parser)
+    options.add_heavy(parser)
 
 
 def add_target(parser: argparse.ArgumentParser, metavar: str, words: str) -> None:
@@ -31,7 +31,8 @@ def add_target(parser: argparse.ArgumentParser, metavar: str, words: str) -> Non
     parser.add_argument("--hide", action="append", default=[], metavar="WORD", help="a further word to hide")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing file")
     parser.add_argument("--into-run", action="store_true", help="allow a file inside RUN")
-    options.add_common(parser)
+    options.add_flows(parser)
+    options.add_language(parser)
     options.add_sessions(parser)
 
 
@@ -45,9 +46,9 @@ def run(parsed: argparse.Namespace) -> int:
     except UsageError as error:
         hint = "give a session id (slime-runbook sessions list) or the path of a run"
         raise UsageError(f"{parsed.session}: neither a session nor a file or folder", hint) from error
-    catalog = options.catalog(parsed)
-    records, _ = read(session)
-    desk = Desk(catalog, records=records, session_id=os.path.basename(session), language=parsed.lang)
+    catalog = options.catalog(parsed.flows, parsed.lang)
+    desk = read_session(catalog, str(session), parsed.lang)
+    desks.tell(desk)
     path = _write(parsed, desk, session)
     if path is not None:
         print(path)
@@ -55,13 +56,13 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _of_run(parsed: argparse.Namespace) -> int:
-    catalog = options.catalog(parsed)
-    desk = desks.new_session(catalog, parsed.sessions, parsed.lang)
+    catalog = options.catalog(parsed.flows, parsed.lang)
+    desk = new_session(catalog, parsed.sessions, parsed.lang)
     try:
         root = os.path.abspath(parsed.session)
         desk.begin(root)
         desks.collect(desk, root, options.given(parsed))
-        desks.ask_all(desk, desk.triage_probes())
+        desks.ask_all(desk, desk.triage_probes(heavy=parsed.heavy))
         path = _write(parsed, desk, desk.folder)
         if path is not None:
             desk.append(ev.Exported(parsed.format, str(path)))

@@ -14,12 +14,15 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from runbook import __version__
 from runbook.cli.terminal import first_frame
 from runbook.errors import RunbookError, UsageError
 from runbook.exits import ExitCode
+
+if TYPE_CHECKING:
+    from runbook.command import Command
 
 COMMANDS: dict[str, str] = {
     "ui": "the terminal UI (also: no command at all)",
@@ -43,6 +46,8 @@ USAGE = "usage: slime-runbook [COMMAND] [RUN] [options]"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    with contextlib.suppress(AttributeError, ValueError):  # not on every system, not off the main thread
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if words in (["--version"], ["-V"]):
         print(f"slime-runbook {__version__}")
         return ExitCode.CLEAR
@@ -50,17 +55,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(overview())
         return ExitCode.CLEAR
     name = words.pop(0) if words and words[0] in COMMANDS else "ui"
+    added = None
     if name == "ui" and words and not words[0].startswith("-") and not os.path.exists(words[0]):
-        return _complain(
-            RunbookError(f"{words[0]}: neither a command nor a file or folder", f"commands: {', '.join(COMMANDS)}")
-        )
-    with contextlib.suppress(AttributeError, ValueError):  # not on every system, not off the main thread
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        further = _further()
+        added = further.get(words[0])
+        if added is None:
+            known = ", ".join((*COMMANDS, *further))
+            return _complain(RunbookError(f"{words[0]}: neither a command nor a file or folder", f"commands: {known}"))
+        name = words.pop(0)
     for stream in (sys.stdin, sys.stdout, sys.stderr):  # a character that cannot be read or shown must not end a walk
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace" if stream is sys.stdin else "backslashreplace")
     try:
-        return _run(name, words)
+        return _run(name, words, added)
     except RunbookError as error:
         return _complain(error)
     except KeyboardInterrupt:
@@ -70,8 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def overview() -> str:
     """Return the help that names every command."""
-    width = max(map(len, COMMANDS))
-    rows = "\n".join(f"  {name:<{width}}  {words}" for name, words in COMMANDS.items())
+    every = {**COMMANDS, **{name: command.help for name, command in _further().items()}}
+    width = max(map(len, every))
+    rows = "\n".join(f"  {name:<{width}}  {words}" for name, words in every.items())
     codes = "\n".join(f"  {code.value:>{width}}  {EXIT_WORDS[code]}" for code in ExitCode)
     return (
         f"{USAGE}\n\nWalks decision trees over the evidence of a run, with probes that cite what they found.\n\n"
@@ -96,12 +104,20 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(message, f"see {self.prog} --help")
 
 
-def _run(name: str, words: list[str]) -> int:
+def _further() -> dict[str, Command]:
+    """Return the commands that probe packages add."""
+    from runbook.catalog import load_commands
+
+    return load_commands()
+
+
+def _run(name: str, words: list[str], added: Command | None) -> int:
     helping = bool({"-h", "--help"} & set(words))
     shows_ui = name in SHOW_UI and not {"--plain", "--json"} & set(words)
     with first_frame(wanted=shows_ui and not helping) as frame:
-        module = importlib.import_module(f"runbook.cli.{name}")
-        parser = Parser(prog=f"slime-runbook {name}", description=COMMANDS[name], allow_abbrev=False)
+        module = added or importlib.import_module(f"runbook.cli.{name}")
+        about = added.help if added else COMMANDS[name]
+        parser = Parser(prog=f"slime-runbook {name}", description=about, allow_abbrev=False)
         module.add_arguments(parser)
         try:
             parsed = parser.parse_args(words)

@@ -1,4 +1,7 @@
-"""Options that several commands share. Imports no more than the catalog, so that listing and linting start quickly."""
+"""Options that several commands share. Imports no more than the catalog, so that listing and linting start quickly.
+
+A command declares only the options that it reads (a test holds every command to that).
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,32 @@ import argparse
 import os
 import sys
 
-from runbook.catalog import Catalog, load_catalog, load_slots
+from runbook.catalog import Catalog, load_catalog, load_probes, load_slots
+from runbook.errors import FlowError
+from runbook.evidence import placed
 from runbook.text import Text, sanitise
 
 
-def add_common(parser: argparse.ArgumentParser) -> None:
-    """Add the options of every command that reads flows or draws words."""
+def add_flows(parser: argparse.ArgumentParser) -> None:
+    """Add the option of a command that reads flows."""
     parser.add_argument("--flows", action="append", default=[], metavar="DIR", help="a folder with further flows")
+
+
+def add_language(parser: argparse.ArgumentParser) -> None:
+    """Add the option of a command that writes words."""
     parser.add_argument("--lang", choices=("en", "zh"), default=default_language(), help="language of the words")
+
+
+def add_signs(parser: argparse.ArgumentParser) -> None:
+    """Add the option of a command that draws signs and rules."""
     parser.add_argument("--ascii", action="store_true", help="no character outside ASCII in signs and rules")
+
+
+def add_drawn_flows(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a command that reads flows and draws them in words."""
+    add_flows(parser)
+    add_language(parser)
+    add_signs(parser)
 
 
 def add_sessions(parser: argparse.ArgumentParser) -> None:
@@ -22,10 +42,14 @@ def add_sessions(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sessions", metavar="DIR", help="where sessions are kept (default: the XDG state folder)")
 
 
-def add_evidence(parser: argparse.ArgumentParser, *, run_required: bool = True) -> None:
-    """Add RUN and one repeatable option for each slot."""
-    nargs = None if run_required else "?"
-    parser.add_argument("run", nargs=nargs, metavar="RUN", help="folder or file of the run")
+def add_heavy(parser: argparse.ArgumentParser) -> None:
+    """Add the option that asks the probes that read bulk data as well."""
+    parser.add_argument("--heavy", action="store_true", help="ask also the probes that read whole checkpoints")
+
+
+def add_evidence(parser: argparse.ArgumentParser) -> None:
+    """Add RUN, which may be left out, and one repeatable option for each slot."""
+    parser.add_argument("run", nargs="?", metavar="RUN", help="folder or file of the run")
     add_slots(parser)
 
 
@@ -34,22 +58,21 @@ def add_slots(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("evidence by slot, repeatable")
     for name, slot in load_slots()[0].items():
         group.add_argument(
-            f"--{name.replace('_', '-')}",
+            slot.flag,
             dest=f"slot_{name}",
             action="append",
             default=[],
-            metavar="URL" if slot.holds == "url" else "PATH",
+            metavar="ADDRESS" if slot.holds == "url" else "PATH",
             help=slot.title.en,
         )
 
 
 def given(parsed: argparse.Namespace) -> tuple[tuple[str, str], ...]:
-    """Return the evidence given by slot, as pairs of slot and absolute path or URL."""
-    pairs = []
-    for key, values in vars(parsed).items():
-        if key.startswith("slot_"):
-            pairs += [(key.removeprefix("slot_"), v if "://" in v else os.path.abspath(v)) for v in values]
-    return tuple(pairs)
+    """Return the evidence given by slot, as pairs of slot and absolute path or address. Raises EvidenceError."""
+    slots = load_slots()[0]
+    return tuple(
+        (name, placed(slot, words)) for name, slot in slots.items() for words in getattr(parsed, f"slot_{name}")
+    )
 
 
 def default_language() -> str:
@@ -58,15 +81,28 @@ def default_language() -> str:
     return "zh" if chosen.startswith("zh") else "en"
 
 
-def catalog(parsed: argparse.Namespace) -> Catalog:
-    """Return the catalog with the flow folders of the command line; broken probe modules are told on stderr."""
-    loaded = load_catalog(parsed.flows)
+def catalog(flows: list[str], language: str) -> Catalog:
+    """Return the catalog with the flow folders of the command line; what had to be left out is told on stderr.
+
+    Raises FlowError when it is of one of those folders, for those were asked for by name.
+    """
+    return _told(load_catalog(flows), language)
+
+
+def probe_catalog(language: str) -> Catalog:
+    """Return the catalog without flows, for commands that need none; what had to be left out is told on stderr."""
+    return _told(load_probes(), language)
+
+
+def _told(loaded: Catalog, language: str) -> Catalog:
     reasons: dict[str, list[str]] = {}
-    for module, reason in loaded.broken:
-        reasons.setdefault(reason, []).append(module)
-    for reason, modules in reasons.items():
-        names = ", ".join(modules)
-        warn(Text(f"probes of {names} are missing: {reason}", f"模块 {names} 的探针缺失：{reason}"), parsed.lang)
+    for one in loaded.broken:
+        if one.given:
+            raise FlowError(one.reason, "correct it, or leave out the folder given with --flows")
+        reasons.setdefault(one.reason, []).append(one.source)
+    for reason, sources in reasons.items():
+        what = reason if reason.startswith(sources[0]) else f"{', '.join(sources)}: {reason}"
+        warn(Text(f"left out: {what}", f"已略去：{what}"), language)
     return loaded
 
 

@@ -16,11 +16,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     actions = parser.add_subparsers(dest="action", required=True)
     listing = actions.add_parser("list", help="every probe with its question, needs and answers")
-    options.add_common(listing)
+    options.add_language(listing)
     one = actions.add_parser("run", help="ask one probe")
     one.add_argument("probe", metavar="PROBE")
-    options.add_evidence(one, run_required=False)
-    options.add_common(one)
+    options.add_evidence(one)
+    options.add_language(one)
+    options.add_signs(one)
     one.add_argument("--json", action="store_true", help="print the finding as JSON")
 
 
@@ -30,14 +31,14 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _list(parsed: argparse.Namespace) -> int:
-    for probe in options.catalog(parsed).probes.values():
+    for probe in options.probe_catalog(parsed.lang).probes.values():
         print(f"{probe.id}  {probe.title.say(parsed.lang)}")
         print(f"    needs {', '.join(probe.needs)}; answers {', '.join(probe.answers)}")
     return ExitCode.CLEAR
 
 
 def _run(parsed: argparse.Namespace) -> int:
-    catalog = options.catalog(parsed)
+    catalog = options.probe_catalog(parsed.lang)
     if parsed.probe not in catalog.probes:
         raise UsageError(f"unknown probe {parsed.probe!r}", "see slime-runbook probes list")
     pairs = options.given(parsed)

@@ -5,16 +5,13 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import os
-import sys
-from collections.abc import Iterable
 
 from runbook.cli import desks, export, options
 from runbook.cli.terminal import interactive
 from runbook.errors import UsageError
 from runbook.exits import ExitCode
 from runbook.plain import Plain
-from runbook.session.desk import Desk
-from runbook.session.journal import Journal, read
+from runbook.session.desk import open_session, read_session
 from runbook.session.store import find, list_sessions, sessions_dir
 from runbook.text import sanitise
 from runbook.triage import exit_code
@@ -32,8 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     export.add_target(exporting, "SESSION", "id of a session, or the first letters of one")
     for sub in (showing, resuming):
         sub.add_argument("session", metavar="SESSION", help="id of a session, or the first letters of one")
+    for sub in (showing, resuming):
+        options.add_drawn_flows(sub)
     for sub in (listing, showing, resuming):
-        options.add_common(sub)
         options.add_sessions(sub)
 
 
@@ -55,34 +53,27 @@ def _list(parsed: argparse.Namespace) -> int:
 
 def _show(parsed: argparse.Namespace) -> int:
     folder = find(sessions_dir(parsed.sessions), parsed.session)
-    records, warnings = read(folder)
-    _tell(warnings)
-    catalog = options.catalog(parsed)
-    desk = Desk(catalog, records=records, session_id=os.path.basename(folder), language=parsed.lang)
+    catalog = options.catalog(parsed.flows, parsed.lang)
+    desk = read_session(catalog, str(folder), parsed.lang)
+    desks.tell(desk)
     plain = Plain(parsed.lang, ascii_only=parsed.ascii)
-    for words in desk.warnings:
-        options.warn(words, parsed.lang)
     for name, walk in desk.state.walks.items():
         plain.path(catalog.flows.get(name), walk)
     for note in desk.state.notes:
-        plain.line(f"{note.who}: {note.words}", 2)
+        plain.line(f"{note.who}: {note.words}" if note.who else note.words, 2)
     plain.triage(desk, desk.report())
     return exit_code(desk.report())
 
 
 def _resume(parsed: argparse.Namespace) -> int:
     folder = find(sessions_dir(parsed.sessions), parsed.session)
-    catalog = options.catalog(parsed)
-    journal = Journal.open(folder, take_over=parsed.take_over)
-    _tell(journal.warnings)
-    desk = Desk(catalog, journal, journal.records, session_id=journal.id, folder=str(folder), language=parsed.lang)
+    catalog = options.catalog(parsed.flows, parsed.lang)
+    desk = open_session(catalog, str(folder), parsed.lang, take_over=parsed.take_over)
     try:
-        for words in desk.warnings:
-            options.warn(words, parsed.lang)
-        desk.begin(desk.state.root)
         flow = desk.state.current
         if interactive() and not parsed.plain:
             return desks.show(parsed, desk, flow or None)
+        desks.tell(desk)
         if flow not in catalog.flows:
             raise UsageError(
                 f"session {os.path.basename(folder)} stands in no flow", "start one: slime-runbook run FLOW RUN"
@@ -92,8 +83,3 @@ def _resume(parsed: argparse.Namespace) -> int:
         return walk_through(desk, catalog.flows[flow], Plain(parsed.lang, ascii_only=parsed.ascii), take_probes=False)
     finally:
         desk.close()
-
-
-def _tell(warnings: Iterable[str]) -> None:
-    for warning in warnings:
-        print(f"slime-runbook: {sanitise(warning)}", file=sys.stderr)

@@ -12,8 +12,9 @@ from runbook.triage import exit_code
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    options.add_evidence(parser, run_required=False)
-    options.add_common(parser)
+    options.add_evidence(parser)
+    options.add_drawn_flows(parser)
+    options.add_heavy(parser)
     parser.add_argument("--json", action="store_true", help="print the answer as JSON (docs/triage.schema.json)")
 
 
@@ -22,11 +23,11 @@ def run(parsed: argparse.Namespace) -> int:
     pairs = options.given(parsed)
     if not parsed.run and not pairs:
         parsed.run = "."
-    desk = Desk(options.catalog(parsed), language=parsed.lang)
+    desk = Desk(options.catalog(parsed.flows, parsed.lang), language=parsed.lang)
     try:
         desk.begin(options.run_root(parsed))
         desks.collect(desk, options.run_root(parsed), pairs)
-        desks.ask_all(desk, desk.triage_probes())
+        desks.ask_all(desk, desk.triage_probes(heavy=parsed.heavy))
         report = desk.report()
         if parsed.json:
             import msgspec

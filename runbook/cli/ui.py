@@ -12,8 +12,8 @@ from runbook.errors import UsageError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    options.add_evidence(parser, run_required=False)
-    options.add_common(parser)
+    options.add_evidence(parser)
+    options.add_drawn_flows(parser)
     options.add_sessions(parser)
     parser.add_argument("--flow", metavar="FLOW", help="start in this flow")
 
@@ -22,7 +22,7 @@ def run(parsed: argparse.Namespace) -> int:
     """Open the UI on RUN, or on this folder."""
     if not interactive():
         raise UsageError("the terminal UI needs a terminal", "use slime-runbook triage RUN or run FLOW RUN")
-    catalog = options.catalog(parsed)
+    catalog = options.catalog(parsed.flows, parsed.lang)
     if parsed.flow and parsed.flow not in catalog.flows:
         raise UsageError(f"unknown flow {parsed.flow!r}", f"flows: {', '.join(catalog.flows)}")
     pairs = options.given(parsed)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from runbook.flow.load import LoadedFlow, Place
+from runbook.flow.load import LoadedFlow, Place, completed
 from runbook.flow.model import Action, Cause, Flow, Node
 from runbook.text import Text
 
@@ -30,22 +30,32 @@ class Complaint(NamedTuple):
 
 
 def lint(loaded: LoadedFlow, answers: Mapping[str, Sequence[str]], vocabulary: Mapping[str, Cause]) -> list[Complaint]:
-    """Return the complaints about one flow, in file order. answers: declared answers by probe id."""
-    flow = loaded.flow
-    found = [*_words(loaded), *_references(loaded, answers, vocabulary), *_graph(loaded)]
-    if flow.start not in flow.nodes:
-        found.append(_at(loaded, f"start names no node: {flow.start!r}", "name one of the nodes", "start"))
+    """Return the complaints about one flow, in file order. answers: declared answers by probe id.
+
+    A fault in what the vocabulary says of a cause is told at each leaf that says it.
+    """
+    loaded = completed(loaded, vocabulary)
+    found = [*_words(loaded), *_references(loaded, answers, vocabulary), *_graph(loaded), *_ways(loaded)]
     return sorted(set(found))
 
 
-def lint_guide(flows: Iterable[LoadedFlow], sections: Iterable[str]) -> list[Complaint]:
-    """Return a complaint for each section of the guide that no node of any flow answers."""
-    every = list(flows)
-    covered = {section for loaded in every for node in loaded.flow.nodes.values() for section in node.guide_ids}
-    place = Place(every[0].source.path, 1, 1) if every else Place("flows", 1, 1)
+def unsound(loaded: LoadedFlow) -> Complaint | None:
+    """Return the first fault for which a walk or triage of this flow would fail, None when there is none.
+
+    Such a flow cannot be used at all; every other fault that lint finds only makes it worse.
+    """
+    return next(iter(sorted([*_ways(loaded), *_cycles(loaded)])), None)
+
+
+def lint_guide(flows: Iterable[LoadedFlow], sections: Iterable[tuple[str, Place]]) -> list[Complaint]:
+    """Return a complaint for each section of the guide that no node of any flow answers.
+
+    sections: each with the place that asks for it.
+    """
+    covered = {section for loaded in flows for node in loaded.flow.nodes.values() for section in node.guide_ids}
     return [
         Complaint(place, f"guide section {section!r} has no node", "add a node with this guide id")
-        for section in sections
+        for section, place in sections
         if section not in covered
     ]
 
@@ -112,14 +122,21 @@ def _leaf(loaded: LoadedFlow, name: str, node: Node, vocabulary: Mapping[str, Ca
     found: list[Complaint] = []
     if node.branches or node.question or node.probes or (node.cause is not None and node.clear is not None):
         found.append(_at(loaded, f"{name}: a leaf has no question, probes or branches", "split the node", *base))
+    found += [
+        _at(loaded, f"{name}: a leaf has no {field}", "move it to a check before it", *base, field)
+        for field in ("change", "answers")
+        if getattr(node, field)
+    ]
     if node.cause is not None and node.cause not in vocabulary:
         found.append(_at(loaded, f"{name}: unknown cause {node.cause!r}", "add it to causes.yaml", *base, "cause"))
     if node.cause is not None and node.fix is None:
-        found.append(_at(loaded, f"{name}: a cause needs a fix", "say what to do", *base, "cause"))
+        hint = "say what to do, here or in causes.yaml"
+        found.append(_at(loaded, f"{name}: a cause needs a fix", hint, *base, "cause"))
     return found
 
 
 def _check(loaded: LoadedFlow, name: str, node: Node, answers: Mapping[str, Sequence[str]]) -> list[Complaint]:
+    """Return complaints about a check; a branch beside those of its probes is a person's, and needs words."""
     base = ("nodes", name)
     found: list[Complaint] = []
     if node.question is None:
@@ -141,7 +158,7 @@ def _check(loaded: LoadedFlow, name: str, node: Node, answers: Mapping[str, Sequ
         found += [
             _at(loaded, f"{name}: no probe of this node answers {word!r}", "remove the branch", *base, "branches", word)
             for word in node.branches
-            if word not in declared
+            if word not in declared and word not in node.answers
         ]
     found += [
         _at(
@@ -160,11 +177,25 @@ def _check(loaded: LoadedFlow, name: str, node: Node, answers: Mapping[str, Sequ
         for word in node.answers
         if word not in node.branches
     ]
-    found += [
-        _at(loaded, f"{name}: branch {word!r} leads to unknown node {target!r}", "name a node", *base, "branches", word)
+    return found
+
+
+def _ways(loaded: LoadedFlow) -> list[Complaint]:
+    """Return complaints about a start and branches that lead to no node."""
+    flow = loaded.flow
+    found = [
+        _at(
+            loaded,
+            f"{name}: branch {word!r} leads to unknown node {target!r}",
+            "name a node",
+            *("nodes", name, "branches", word),
+        )
+        for name, node in flow.nodes.items()
         for word, target in node.branches.items()
-        if target not in loaded.flow.nodes
+        if target not in flow.nodes
     ]
+    if flow.start not in flow.nodes:
+        found.append(_at(loaded, f"start names no node: {flow.start!r}", "name one of the nodes", "start"))
     return found
 
 
@@ -182,11 +213,13 @@ def _graph(loaded: LoadedFlow) -> list[Complaint]:
         for name in reachable
         if not any(flow.nodes[target].is_leaf for target in flow.reach(name))
     ]
-    cycle = find_cycle(flow)
-    if cycle:
-        way = " → ".join((*cycle, cycle[0]))
-        found.append(_at(loaded, f"{cycle[0]}: cycle {way}", "a walk must end", "nodes", cycle[0], "branches"))
-    return found
+    return [*found, *_cycles(loaded)]
+
+
+def _cycles(loaded: LoadedFlow) -> list[Complaint]:
+    cycle = find_cycle(loaded.flow)
+    way = " → ".join((*cycle, *cycle[:1]))
+    return [_at(loaded, f"{cycle[0]}: cycle {way}", "a walk must end", "nodes", cycle[0], "branches")] if cycle else []
 
 
 def find_cycle(flow: Flow) -> list[str]:

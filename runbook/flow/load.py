@@ -61,6 +61,14 @@ class LoadedFlow(NamedTuple):
     hash: str
 
 
+class LoadedVocabulary(NamedTuple):
+    """The causes of one file by id, with its source and the sections of the guide that need a node."""
+
+    causes: dict[str, Cause]
+    source: Source
+    guide: tuple[str, ...] = ()
+
+
 def load_flow(path: str | Path) -> LoadedFlow:
     """Return the flow in `path`. Raises FlowError naming line and column."""
     data, source = _read(str(path))
@@ -75,13 +83,20 @@ def load_flow(path: str | Path) -> LoadedFlow:
     return LoadedFlow(flow, source, flow_hash(flow))
 
 
-def load_vocabulary(path: str | Path) -> tuple[dict[str, Cause], Source]:
-    """Return the causes in `path` by id, and the places of the file. Raises FlowError naming line and column."""
+def completed(loaded: LoadedFlow, vocabulary: Mapping[str, Cause]) -> LoadedFlow:
+    """Return the flow with leaves that say what their causes say; the hash is of what is then shown."""
+    flow = loaded.flow.completed(vocabulary)
+    return LoadedFlow(flow, loaded.source, flow_hash(flow))
+
+
+def load_vocabulary(path: str | Path) -> LoadedVocabulary:
+    """Return the causes in `path` with their places. Raises FlowError naming line and column."""
     data, source = _read(str(path))
     if not isinstance(data, dict) or not isinstance(data.get("causes"), dict):
         raise FlowError(f"{path}:1:1: a vocabulary is a mapping with the key causes", "see docs/writing-a-flow.md")
-    _convert({**data, "causes": {}}, Vocabulary, source, ())
-    return {name: _convert(raw, Cause, source, ("causes", name)) for name, raw in data["causes"].items()}, source
+    head = _convert({**data, "causes": {}}, Vocabulary, source, ())
+    causes = {name: _convert(raw, Cause, source, ("causes", name)) for name, raw in data["causes"].items()}
+    return LoadedVocabulary(causes, source, head.guide)
 
 
 def flow_hash(flow: Flow) -> str:

@@ -6,6 +6,8 @@ differ. Unknown keys are refused: a misspelt key would otherwise silently drop a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from runbook.text import Text
@@ -46,8 +48,9 @@ class Node(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One node of a flow.
 
     A check has a question and branches (answer to node id) and, where it is automated, probes. An experiment is a
-    check that also has a change: its probes are asked of the new run. A cause is a leaf: cause, fix, actions,
-    verify. A clear node is a leaf at which this flow found nothing wrong.
+    check that also has a change: its probes are asked of the new run. A cause is a leaf: its note, fix, actions and
+    verify stand here where they are of this place in the flow, else the cause's own apply (`completed`). A clear node
+    is a leaf at which this flow found nothing wrong.
     """
 
     guide: tuple[str, ...] | str = ()
@@ -99,6 +102,10 @@ class Flow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     guide: tuple[str, ...] | str = ()
     order: int = 100
 
+    def completed(self, vocabulary: Mapping[str, Cause]) -> Flow:
+        """Return the flow in which each leaf says what its cause says, as far as it does not say it itself."""
+        return msgspec.structs.replace(self, nodes={name: _said(node, vocabulary) for name, node in self.nodes.items()})
+
     def reach(self, node: str) -> set[str]:
         """Return every node id that can be reached from `node`, itself included; unknown targets are passed over."""
         seen: set[str] = set()
@@ -117,7 +124,7 @@ class Cause(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     guide: section of the guide, "-" beyond it. cascade: it is a consequence whenever another, non-cascade cause is
     confirmed beside it. severity: 0 stops or corrupts the job, 1 degrades it, 2 is hygiene; more severe causes come
     first. general: ids of causes that say less than this one, which it replaces in the order when both are
-    confirmed.
+    confirmed. note, fix, actions, verify: what every leaf says that names this cause and does not say it itself.
     """
 
     guide: str
@@ -125,9 +132,30 @@ class Cause(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cascade: bool = False
     severity: int = 0
     general: tuple[str, ...] = ()
+    note: Text | None = None
+    fix: Text | None = None
+    actions: tuple[Action, ...] = ()
+    verify: tuple[str, ...] = ()
+
+
+def _said(node: Node, vocabulary: Mapping[str, Cause]) -> Node:
+    cause = vocabulary.get(node.cause or "")
+    if cause is None:
+        return node
+    return msgspec.structs.replace(
+        node,
+        note=node.note or cause.note,
+        fix=node.fix or cause.fix,
+        actions=node.actions or cause.actions,
+        verify=node.verify or cause.verify,
+    )
 
 
 class Vocabulary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A `causes.yaml`: every cause that the flows beside it may name."""
+    """A `causes.yaml`: every cause that the flows beside it may name.
+
+    guide: sections of the guide that these flows are about; lint asks for a node for each.
+    """
 
     causes: dict[str, Cause]
+    guide: tuple[str, ...] = ()

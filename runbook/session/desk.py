@@ -7,23 +7,28 @@ methods may be called from any thread.
 
 from __future__ import annotations
 
-import getpass
+import itertools
 import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from runbook import __version__
 from runbook.catalog import Catalog
 from runbook.discovery import Found as Discovered
 from runbook.discovery import discover_installed
-from runbook.errors import EvidenceError, RunbookError, SessionError
+from runbook.errors import EvidenceError, RunbookError, SessionError, UsageError
+from runbook.evidence import Item
 from runbook.finding import Finding
+from runbook.private import write_whole
 from runbook.runner import Job, Runner
 from runbook.session import events as ev
+from runbook.session.journal import Journal, read
+from runbook.session.lock import login_name
 from runbook.session.state import SessionState, fold, replay
-from runbook.text import Text
+from runbook.session.store import sessions_dir
+from runbook.text import Text, sanitise
 from runbook.triage import Report
 from runbook.walk import By, How, position
 
@@ -35,6 +40,15 @@ Listener = Callable[[str, Any], None]
 
 ("record", Record), ("progress", (job, done, total, unit)), ("discovered", notes), ("error", RunbookError).
 """
+
+
+class Due(NamedTuple):
+    """Probes that should be asked of a run. again: also those that answered. first: before all others."""
+
+    probes: tuple[str, ...]
+    run: str = ""
+    again: bool = False
+    first: bool = False
 
 
 class Log(Protocol):
@@ -64,7 +78,11 @@ class Memory:
 
 
 class Desk:
-    """One open session. language: "en" or "zh", for what is drawn and exported."""
+    """One open session.
+
+    language: "en" or "zh", for what is drawn and exported. warnings: what a person should know before going on; every
+    front tells it.
+    """
 
     def __init__(
         self,
@@ -75,34 +93,39 @@ class Desk:
         session_id: str = "",
         folder: str = "",
         language: str = "en",
+        warnings: Iterable[Text] = (),
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Open over `log`; records: what it already holds; folder: where the session is kept, "" for one in memory."""
+        """Open over `log`.
+
+        records: what it already holds. folder: where the session is kept, "" for one in memory. warnings: what was
+        noticed when the log was read.
+        """
         self.catalog = catalog
         self.session_id = session_id
         self.folder = folder
         self.language = language
-        self.warnings: list[Text] = []
+        self.warnings: list[Text] = list(warnings)
         self._log: Log = log or Memory()
         self._clock = clock
         self._lock = threading.RLock()
         self._listeners: list[Listener] = []
         self._runner = Runner(("runbook.preload",))
         self._jobs: dict[tuple[str, str], Job] = {}
+        self._run_names: set[str] = set()
         self._closing = self._closed = False
         self.state: SessionState = replay(records, catalog.flows)
-        changed = [
-            flow for flow, known in self.state.flow_hashes.items() if catalog.hashes.get(flow) not in (known, None)
-        ]
-        if changed:
-            names = ", ".join(changed)
-            self.warnings.append(
-                Text(f"changed since this session began: {names}", f"自本会话开始以来流程已变更：{names}")
-            )
+        self.warnings += _flows_now(self.state.flow_hashes, catalog.hashes)
 
-    def listen(self, listener: Listener) -> None:
-        """Call `listener` for everything that happens from now on."""
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` for everything that happens from now on, until what is returned is called."""
         self._listeners.append(listener)
+
+        def stop() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return stop
 
     def begin(self, root: str) -> None:
         """Record that the session was opened or resumed here."""
@@ -123,15 +146,28 @@ class Desk:
         """Return the triage of what is known now."""
         return self.state.report(self.catalog.flows.values(), self.catalog.vocabulary)
 
-    def discover(self, root: str, given: Sequence[tuple[str, str]] = (), run: str = "") -> Job:
-        """Look for evidence in a worker; it is appended when found.
+    def discover(
+        self,
+        root: str,
+        given: Sequence[tuple[str, str]] = (),
+        run: str = "",
+        then: Callable[[], object] = lambda: None,
+    ) -> Job:
+        """Look for evidence in a worker; it is appended when found, and `then` called.
 
         Listeners hear "discovered" with the notes, or "error".
         """
 
+        def take(items: tuple[Item, ...]) -> None:
+            self.append(ev.EvidenceAdded(items))
+            then()
+
         def done(answer: Any) -> None:
+            if not isinstance(answer, Discovered):
+                with self._lock:  # a run that was not attached gives its name back
+                    self._run_names.discard(run)
             if isinstance(answer, Discovered):
-                self._guard(lambda: self.append(ev.EvidenceAdded(answer.evidence.items)))
+                self._guard(lambda: take(answer.evidence.items))
                 self._tell("discovered", answer.notes)
             elif isinstance(answer, RunbookError):
                 self._tell("error", answer)
@@ -142,15 +178,66 @@ class Desk:
 
         return self._runner.call(discover_installed, (root, tuple(given), run), done, DISCOVERY_DEADLINE)
 
-    def ask(self, probe_id: str, run: str = "") -> Job:
-        """Ask a probe of one run; the finding is journalled and announced.
+    def attach(self, flow_id: str, node: str, path: str) -> str:
+        """Attach the run in `path` to an experiment and return its name, which no run of the session had before.
+
+        Its evidence is looked for as `discover` does; only when that succeeds is the run attached, and the node's
+        probes are then due. Raises UsageError when the node is no experiment.
+        """
+        if self.catalog.flows[flow_id].nodes[node].kind != "experiment":
+            raise UsageError(f"{flow_id}/{node}: this node is no experiment", "attach runs where a change is described")
+        with self._lock:
+            taken = {*self.state.runs, *(item.run for item in self.state.items), *self._run_names}
+            run = next(name for number in itertools.count(2) if (name := f"run-{number}") not in taken)
+            self._run_names.add(run)
+        root = os.path.abspath(os.path.expanduser(path))
+        self.discover(root, (), run, lambda: self.append(ev.RunAttached(flow_id, node, run, root)))
+        return run
+
+    def due(self, event: ev.Event) -> tuple[Due, ...]:
+        """Return what should be asked because `event` was recorded.
+
+        New evidence, or evidence taken out: the probes that lacked or need its slots, and all that were not asked yet;
+        of an attached run, the probes of its experiments.
+        """
+        if isinstance(event, ev.RunAttached):
+            return self._due_of(event.run, set())
+        if isinstance(event, ev.EvidenceDropped):
+            return self._due_of(event.run, {event.slot})
+        if isinstance(event, ev.EvidenceAdded):
+            runs = dict.fromkeys(item.run for item in event.items)
+            return tuple(
+                due for run in runs for due in self._due_of(run, {item.slot for item in event.items if item.run == run})
+            )
+        return ()
+
+    def _due_of(self, run: str, slots: set[str]) -> tuple[Due, ...]:
+        if run:
+            experiments = [key for key, attached in self.state.attached.items() if attached == run]
+            return tuple(
+                Due(tuple(self.light(self.catalog.flows[flow].nodes[node].probes)), run, again=True, first=True)
+                for flow, node in experiments
+                if flow in self.catalog.flows and node in self.catalog.flows[flow].nodes
+            )
+        stale = [
+            name
+            for name, finding in self.state.findings_of().items()
+            if (probe := self.catalog.probes.get(name)) is not None
+            and (not finding.verdict.decides or slots & {slot for need in probe.needs for slot in need.split("|")})
+        ]
+        return (Due(tuple(stale), again=True), Due(tuple(self.triage_probes())))
+
+    def ask(self, probe_id: str, run: str = "", *, first: bool = False) -> Job:
+        """Ask a probe of one run; the finding is journalled and announced. first: before all that wait.
 
         A probe already running for that run is not started twice.
         """
         with self._lock:
             running = self._jobs.get((run, probe_id))
-            if running is not None and not running.over:
-                return running
+        if running is not None and not running.over:
+            if first:
+                self._runner.hasten(running)
+            return running
         probe = self.catalog.probes[probe_id]
         holder: list[Job] = []
 
@@ -167,6 +254,8 @@ class Desk:
         holder.append(job)
         with self._lock:
             self._jobs[(run, probe_id)] = job
+        if first:
+            self._runner.hasten(job)
         return job
 
     def jobs(self) -> dict[tuple[str, str], Job]:
@@ -174,26 +263,39 @@ class Desk:
         with self._lock:
             return {key: job for key, job in self._jobs.items() if not job.over}
 
-    def triage_probes(self) -> list[str]:
-        """Return the ids of all probes that the flows ask, cheap ones first, in flow order."""
+    def triage_probes(self, *, heavy: bool = False) -> list[str]:
+        """Return the ids of all probes that the flows ask, in flow order.
+
+        heavy: also those that read bulk data, behind all others; without it they run only where a person asks them.
+        """
         ids = dict.fromkeys(
             p for flow in self.catalog.flows.values() for node in flow.nodes.values() for p in node.probes
         )
         known = [probe for probe in ids if probe in self.catalog.probes]
-        return sorted(known, key=lambda probe: self.catalog.probes[probe].heavy)
+        light = self.light(known)
+        return [*light, *(probe for probe in known if probe not in light)] if heavy else light
 
-    def answer(self, flow_id: str, answer: str, who: str | None = None) -> SessionState:
-        """Answer the node at which the walk stands.
+    def light(self, probes: Iterable[str]) -> list[str]:
+        """Return those of `probes` that are there and read no bulk data."""
+        known = self.catalog.probes
+        return [probe for probe in probes if probe in known and not known[probe].heavy]
 
-        It counts as the probes' answer when they decide the same and `who` is None.
+    def answer(self, flow_id: str, answer: str, who: str | None = None, *, at: str | None = None) -> SessionState:
+        """Answer the node at which the walk stands; nothing happens when that is not `at`, where one is named.
+
+        It counts as the probes' answer when they decide the same and `who` is None, else as the person's.
         """
         flow = self.catalog.flows[flow_id]
-        node = position(flow, self.state.walk(flow_id))
-        decision = self.state.decision(flow, node)
-        by_probe = who is None and decision.how is How.DECIDED and decision.answer == answer
-        asked = tuple(probe for probe in flow.nodes[node].probes if probe in self.state.findings_at(flow, node))
-        by = By.PROBE if by_probe else By.PERSON
-        return self.append(ev.Answered(flow_id, node, answer, by, "" if by_probe else who or login_name(), asked))
+        with self._lock:
+            state = self.state
+            node = position(flow, state.walk(flow_id))
+            if at not in (None, node):
+                return state
+            decision = state.decision(flow, node)
+            by_probe = who is None and decision.how is How.DECIDED and decision.answer == answer
+            asked = tuple(probe for probe in flow.nodes[node].probes if probe in state.findings_at(flow, node))
+            by, name = (By.PROBE, "") if by_probe else (By.PERSON, login_name() if who is None else who)
+            return self.append(ev.Answered(flow_id, node, answer, by, name, asked))
 
     def close(self) -> None:
         """Stop all jobs, record the leave and release the journal.
@@ -212,9 +314,7 @@ class Desk:
         for proposal in finding.proposals if self.folder else ():
             path = os.path.join(self.folder, f"{finding.probe}.{os.path.basename(proposal.name)}")
             try:
-                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-                with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
-                    file.write(proposal.diff)
+                write_whole(path, proposal.diff.encode("utf-8", "surrogateescape"))
             except OSError as error:
                 raise SessionError(
                     f"{path}: cannot be written: {error.strerror}", "make room, then ask again"
@@ -232,9 +332,53 @@ class Desk:
             listener(kind, payload)
 
 
-def login_name() -> str:
-    """Return the name of the person at the terminal; "someone" where the system does not know."""
+def _flows_now(then: dict[str, str], now: dict[str, str]) -> list[Text]:
+    """Return what to say about flows that are not what they were when the session began."""
+    changed = ", ".join(sanitise(flow) for flow, known in then.items() if now.get(flow) not in (known, None))
+    gone = ", ".join(sanitise(flow) for flow in then if flow not in now)
+    said = []
+    if changed:
+        said.append(Text(f"changed since this session began: {changed}", f"自本会话开始以来流程已变更：{changed}"))
+    if gone:
+        said.append(
+            Text(
+                f"flows of this session that are not there now: {gone}; their folder is given with --flows",
+                f"本会话的流程现已不存在：{gone}；可用 --flows 指定其目录",
+            )
+        )
+    return said
+
+
+def new_session(catalog: Catalog, sessions: str | None, language: str = "en") -> Desk:
+    """Return a desk over a new session on disk. sessions: the folder of all sessions, None for the usual one."""
+    journal = Journal.create(sessions_dir(sessions), time.time(), catalog.hashes)
+    return Desk(catalog, journal, session_id=journal.id, folder=str(journal.folder), language=language)
+
+
+def open_session(catalog: Catalog, folder: str, language: str = "en", *, take_over: bool = False) -> Desk:
+    """Return a desk over a kept session, to go on with it. take_over: see `runbook.session.lock.acquire`.
+
+    Raises SessionError when it is locked, damaged before its last line, or cannot be written.
+    """
+    journal = Journal.open(folder, take_over=take_over)
+    desk = Desk(
+        catalog,
+        journal,
+        journal.records,
+        session_id=journal.id,
+        folder=folder,
+        language=language,
+        warnings=journal.warnings,
+    )
     try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):
-        return "someone"
+        desk.begin(desk.state.root)
+    except BaseException:
+        desk.close()
+        raise
+    return desk
+
+
+def read_session(catalog: Catalog, folder: str, language: str = "en") -> Desk:
+    """Return a desk over a kept session that leaves it as it is and needs no lock. Raises SessionError."""
+    records, warnings = read(folder)
+    return Desk(catalog, None, records, session_id=os.path.basename(folder), language=language, warnings=warnings)

@@ -72,11 +72,15 @@ class WentBack(msgspec.Struct, frozen=True, tag="back"):
 
 
 class RunAttached(msgspec.Struct, frozen=True, tag="run-attached"):
-    """A new run was attached to an experiment node; its items follow as EvidenceAdded with the same run name."""
+    """A new run was attached to an experiment node; its items are added under the same run name.
+
+    run: a name that no run of the session had before. root: its RUN.
+    """
 
     flow: str
     node: str
     run: str
+    root: str = ""
 
 
 class Noted(msgspec.Struct, frozen=True, tag="note"):

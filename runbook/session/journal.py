@@ -15,6 +15,7 @@ import json
 import os
 import secrets
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -23,8 +24,10 @@ import msgspec
 
 from runbook import __version__
 from runbook.errors import SessionError
+from runbook.private import write_at, write_whole
 from runbook.session.events import Event, Record
 from runbook.session.lock import Lock, acquire
+from runbook.text import Text, sanitise
 
 JOURNAL = "journal.jsonl"
 """Name of the journal in the session folder."""
@@ -37,13 +40,17 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class Header(msgspec.Struct, frozen=True):
-    """First line of a journal. version: of the tool. began: seconds since the epoch."""
+    """First line of a journal.
+
+    version: of the tool. began: seconds since the epoch. flows: id to content hash of every flow that was there.
+    """
 
     tool: str
     schema: int
     version: str
     id: str
     began: float
+    flows: dict[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,7 @@ class Loaded:
 
     header: Header
     records: tuple[Record, ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[Text, ...]
     next: int
     size: int
     torn: bytes
@@ -64,7 +71,7 @@ class Journal:
     records, warnings: what was in it when it was opened.
     """
 
-    def __init__(self, folder: str, lock: Lock, loaded: Loaded, warnings: tuple[str, ...]) -> None:
+    def __init__(self, folder: str, lock: Lock, loaded: Loaded, warnings: tuple[Text, ...]) -> None:
         self.folder = Path(folder)
         self.id = loaded.header.id
         self.header = loaded.header
@@ -77,18 +84,19 @@ class Journal:
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
 
     @staticmethod
-    def create(sessions: str | os.PathLike[str], now: float) -> Journal:
+    def create(sessions: str | os.PathLike[str], now: float, flows: Mapping[str, str] | None = None) -> Journal:
         """Begin a session in a new folder under `sessions` (made when missing) and return its journal, locked.
 
-        now: seconds since the epoch. Raises SessionError when the folder cannot be made or written.
+        now: seconds since the epoch. flows: id to content hash of the flows at hand. Raises SessionError when the
+        folder cannot be made or written.
         """
         try:
             os.makedirs(sessions, mode=0o700, exist_ok=True)
             folder = _new_folder(os.fspath(sessions), now)
             lock = acquire(folder)
-            header = Header(TOOL, SCHEMA, __version__, os.path.basename(folder), now)
+            header = Header(TOOL, SCHEMA, __version__, os.path.basename(folder), now, dict(flows or {}))
             line = msgspec.json.encode(header) + b"\n"
-            _write_whole(os.path.join(folder, JOURNAL), line)
+            write_whole(os.path.join(folder, JOURNAL), line)
             _sync_folder(folder)
             _sync_folder(os.fspath(sessions))
         except OSError as error:
@@ -143,7 +151,7 @@ class Journal:
         line = encode(record)
         self._cut_back()
         try:
-            _write_at(self._descriptor, line, self._size)
+            write_at(self._descriptor, line, self._size)
             os.fsync(self._descriptor)
         except OSError as error:
             with contextlib.suppress(OSError):
@@ -177,7 +185,7 @@ class Journal:
             )
 
 
-def read(folder: str | os.PathLike[str]) -> tuple[tuple[Record, ...], tuple[str, ...]]:
+def read(folder: str | os.PathLike[str]) -> tuple[tuple[Record, ...], tuple[Text, ...]]:
     """Return the records of a session and what a person should know about them; needs no lock and changes nothing.
 
     Raises SessionError when the journal is damaged before its last line or cannot be read.
@@ -185,7 +193,11 @@ def read(folder: str | os.PathLike[str]) -> tuple[tuple[Record, ...], tuple[str,
     loaded = load(os.path.join(folder, JOURNAL))
     if not loaded.torn:
         return loaded.records, loaded.warnings
-    torn = f"{os.path.join(folder, JOURNAL)}: the last line is torn ({len(loaded.torn)} bytes) and was passed over"
+    path, size = sanitise(os.path.join(folder, JOURNAL)), len(loaded.torn)
+    torn = Text(
+        f"{path}: the last line is torn ({size} bytes) and was passed over",
+        f"{path}：最后一行不完整（{size} 字节），已跳过",
+    )
     return loaded.records, (*loaded.warnings, torn)
 
 
@@ -203,7 +215,7 @@ def load(path: str) -> Loaded:
     lines = data.split(b"\n")
     header = decode_header(path, lines[0] if len(lines) > 1 else b"")
     records: list[Record] = []
-    warnings: list[str] = []
+    warnings: list[Text] = []
     size = len(lines[0]) + 1
     last = len(lines) - 2
     expected = 0
@@ -217,8 +229,12 @@ def load(path: str) -> Loaded:
                 break
             raise _damaged(path, index + 1, len(records), _whole(lines[index + 1 : last + 1]), str(error)) from error
         if isinstance(found, int):
+            place = f"{sanitise(path)}, line {index + 1}"
             warnings.append(
-                f"{path}, line {index + 1}: an event of a kind that this version does not know was passed over"
+                Text(
+                    f"{place}: an event of a kind that this version does not know was passed over",
+                    f"{place}：本版本不认识的事件，已跳过",
+                )
             )
         else:
             records.append(found)
@@ -301,11 +317,11 @@ def _damaged(path: str, line: int, before: int, after: int, why: str) -> Session
     )
 
 
-def _set_aside(path: str, loaded: Loaded) -> str:
+def _set_aside(path: str, loaded: Loaded) -> Text:
     """Cut the torn line off the journal, keep its bytes beside it and return what a person should know."""
     aside = f"{path}.torn-{secrets.token_hex(3)}"
     try:
-        _write_whole(aside, loaded.torn)
+        write_whole(aside, loaded.torn)
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
             os.ftruncate(descriptor, loaded.size)
@@ -314,7 +330,11 @@ def _set_aside(path: str, loaded: Loaded) -> str:
             os.close(descriptor)
     except OSError as error:
         raise SessionError(f"{path}: the torn last line cannot be cut off: {error.strerror}", "make room") from error
-    return f"{path}: the last line was torn; its {len(loaded.torn)} bytes are kept in {os.path.basename(aside)}"
+    size, kept = len(loaded.torn), os.path.basename(aside)
+    return Text(
+        f"{sanitise(path)}: the last line was torn; its {size} bytes are kept in {kept}",
+        f"{sanitise(path)}：最后一行不完整；其 {size} 字节保存在 {kept}",
+    )
 
 
 def _new_folder(sessions: str, now: float) -> str:
@@ -325,29 +345,6 @@ def _new_folder(sessions: str, now: float) -> str:
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder, 0o700)
             return folder
-
-
-def _write_whole(path: str, content: bytes) -> None:
-    """Write a file that is either whole or not there, readable by its owner only."""
-    draft = f"{path}.draft-{secrets.token_hex(3)}"
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        _write_at(descriptor, content, 0)
-        os.fsync(descriptor)
-        os.rename(draft, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(draft)
-        raise
-    finally:
-        os.close(descriptor)
-
-
-def _write_at(descriptor: int, content: bytes, offset: int) -> None:
-    """Write all of `content` at `offset`, however little the system takes at once."""
-    done = 0
-    while done < len(content):
-        done += os.pwrite(descriptor, content[done:], offset + done)
 
 
 def _sync_folder(folder: str) -> None:

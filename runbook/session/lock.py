@@ -10,7 +10,6 @@ cannot be seen from here is not, unless the person says so; a holder that lost i
 from __future__ import annotations
 
 import contextlib
-import errno
 import getpass
 import os
 import secrets
@@ -21,13 +20,13 @@ from dataclasses import dataclass
 import msgspec
 
 from runbook.errors import SessionError
+from runbook.private import write_whole
 from runbook.text import sanitise
 
 LOCK = "lock"
 """Name of the lock file in the session folder."""
 
 _ATTEMPTS = 16
-_NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EACCES}
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -74,7 +73,7 @@ class Lock:
 
 
 def login_name() -> str:
-    """Return the login name of this process, "" when the system has none."""
+    """Return the name of the person at the terminal, "" where the system does not know it."""
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):
@@ -205,37 +204,11 @@ def _refuse_unless_dead(path: str, seen: bytes) -> None:
 
 def _claim(path: str, content: bytes) -> bool:
     """Make the lock file with `content` in one step; return False when there is one already."""
-    draft = f"{path}.{secrets.token_hex(8)}"
-    _write_new(draft, content)
     try:
-        os.link(draft, path)
-    except FileExistsError:
-        # An NFS server may have made the link and its answer got lost: the link count tells.
-        return os.stat(draft).st_nlink == 2
-    except OSError as error:
-        if error.errno not in _NO_HARD_LINKS:
-            raise
-        return _claim_without_links(path, content)
-    finally:
-        os.unlink(draft)
-    return True
-
-
-def _claim_without_links(path: str, content: bytes) -> bool:
-    try:
-        _write_new(path, content)
+        write_whole(path, content, overwrite=False)
     except FileExistsError:
         return False
     return True
-
-
-def _write_new(path: str, content: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(descriptor, content)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _remove(path: str, seen: bytes) -> None:

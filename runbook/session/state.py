@@ -32,10 +32,13 @@ class Note(msgspec.Struct, frozen=True):
 class SessionState(msgspec.Struct, frozen=True):
     """Everything known in a session.
 
-    findings: (run, probe id) to the latest finding. attached: (flow, node) to the name of the run attached to that
-    experiment. current: flow in front. flow_hashes: as recorded when the session began. began, changed: seconds
-    since the epoch.
+    revision: number of records folded, so that two states of one session differ when their revisions do. findings:
+    (run, probe id) to the latest finding. attached: (flow, node) to the name of the run attached to that experiment.
+    runs: every attached run in order, also one that gave way to another, with its RUN. current: flow in front.
+    flow_hashes: as recorded when the session began. began, changed: seconds since the epoch.
     """
+
+    revision: int = 0
 
     root: str = ""
     version: str = ""
@@ -45,6 +48,7 @@ class SessionState(msgspec.Struct, frozen=True):
     findings: dict[tuple[str, str], Finding] = {}
     walks: dict[str, Walk] = {}
     attached: dict[tuple[str, str], str] = {}
+    runs: dict[str, str] = {}
     notes: tuple[Note, ...] = ()
     exports: tuple[tuple[str, str], ...] = ()
     current: str = ""
@@ -53,21 +57,21 @@ class SessionState(msgspec.Struct, frozen=True):
 
     def evidence(self, run: str = "") -> Evidence:
         """Return the evidence of one run of the session."""
-        return Evidence(tuple(item for item in self.items if item.run == run), self.root)
+        root = self.runs.get(run, "") if run else self.root
+        return Evidence(tuple(item for item in self.items if item.run == run), root)
 
     def findings_of(self, run: str = "") -> dict[str, Finding]:
         """Return the findings of one run, by probe id and in that order, so that every front shows the same."""
         return dict(sorted((probe, finding) for (of, probe), finding in self.findings.items() if of == run))
 
-    def findings_at(self, flow: Flow, node: str) -> dict[str, Finding]:
-        """Return the findings that speak at a node.
+    def run_at(self, flow: Flow, node: str) -> str | None:
+        """Return the run that a node is about: "" for the first; None for an experiment without a run."""
+        return self.attached.get((flow.flow, node)) if flow.nodes[node].kind == "experiment" else ""
 
-        Those of the attached run at an experiment, else those of the first run.
-        """
-        if flow.nodes[node].kind == "experiment":
-            run = self.attached.get((flow.flow, node))
-            return self.findings_of(run) if run is not None else {}
-        return self.findings_of()
+    def findings_at(self, flow: Flow, node: str) -> dict[str, Finding]:
+        """Return the findings that speak at a node: those of the run that it is about."""
+        run = self.run_at(flow, node)
+        return self.findings_of(run) if run is not None else {}
 
     def decision(self, flow: Flow, node: str) -> Decision:
         """Return what the findings decide at a node."""
@@ -91,7 +95,7 @@ def fold(state: SessionState, record: ev.Record, flows: Mapping[str, Flow]) -> S
     An answer that no longer fits its flow (the flow changed since) is kept out of the walk rather than failing the
     replay.
     """
-    state = change(state, changed=record.t, began=state.began or record.t)
+    state = change(state, changed=record.t, began=state.began or record.t, revision=state.revision + 1)
     return _apply(record.event, state, record.t, flows)
 
 
@@ -119,7 +123,14 @@ def _(event: ev.EvidenceAdded, state: SessionState, t: float, flows: Mapping[str
 @_apply.register
 def _(event: ev.EvidenceDropped, state: SessionState, t: float, flows: Mapping[str, Flow]) -> SessionState:
     gone = (event.slot, event.path, event.run)
-    return change(state, items=tuple(i for i in state.items if (i.slot, i.path, i.run) != gone))
+    left = {key: f for key, f in state.findings.items() if key[0] != event.run or not _cites(f, event.path)}
+    return change(state, items=tuple(i for i in state.items if (i.slot, i.path, i.run) != gone), findings=left)
+
+
+def _cites(finding: Finding, path: str) -> bool:
+    """Return whether a finding cites `path` or what lies in it."""
+    inside = path.rstrip("/") + "/"
+    return any(cited.path == path or cited.path.startswith(inside) for cited in finding.citations)
 
 
 @_apply.register
@@ -134,7 +145,8 @@ def _(event: ev.FlowStarted, state: SessionState, t: float, flows: Mapping[str, 
 
 @_apply.register
 def _(event: ev.RunAttached, state: SessionState, t: float, flows: Mapping[str, Flow]) -> SessionState:
-    return change(state, attached={**state.attached, (event.flow, event.node): event.run})
+    attached = {**state.attached, (event.flow, event.node): event.run}
+    return change(state, attached=attached, runs={**state.runs, event.run: event.root})
 
 
 @_apply.register

@@ -127,8 +127,8 @@ def _check(make: Speaker, run: str, finding: Finding) -> tr.Check:
         run=run,
         places=tuple(place(citation) for citation in finding.citations),
         numbers=tuple(number(measurement) for measurement in finding.measurements),
-        grids=tuple(
-            tr.Grid(make.say(t.title), tuple(map(sanitise, t.columns)), tuple(tuple(map(sanitise, r)) for r in t.rows))
+        tables=tuple(
+            tr.Table(make.say(t.title), tuple(map(sanitise, t.columns)), tuple(tuple(map(sanitise, r)) for r in t.rows))
             for t in finding.tables
         ),
         settle_with=make.say(finding.settle_with),

@@ -7,10 +7,8 @@ to the pseudonyms stays in the session.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import platform
-import secrets
 import socket
 import sys
 from collections.abc import Sequence
@@ -21,6 +19,7 @@ import msgspec
 
 from runbook import __version__
 from runbook.errors import RedactionError, SessionError, UsageError
+from runbook.private import write_whole
 from runbook.session.lock import login_name
 from runbook.session.state import SessionState
 from runbook.ticket.build import transcript
@@ -102,7 +101,9 @@ def finish(raw: Transcript, chosen: Renderer, identity: Identity, key: Key | Non
             raise RedactionError(
                 f"the ticket was not written: {part}line {first.line}, column {first.column} "
                 f"still holds {first.what} ({first.shown}){more}",
-                "name the word to be hidden as well, or take that evidence out of the session",
+                "hide the word by name as well (--hide WORD), or take that evidence out of the session",
+                word=first.word,
+                shown=first.shown,
             )
     return content, key
 
@@ -129,38 +130,12 @@ def write_private(path: str, content: bytes, *, overwrite: bool) -> None:
 
     Raises UsageError when it exists and is not to be overwritten, SessionError when it cannot be written.
     """
-    draft = f"{path}.{secrets.token_hex(4)}.draft"
     try:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            _put(draft, path, overwrite=overwrite)
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(draft)
+        write_whole(path, content, overwrite=overwrite)
     except FileExistsError as error:
         raise UsageError(f"{path}: the file exists already", "choose another name, or allow overwriting it") from error
     except OSError as error:
         raise SessionError(f"{path}: cannot be written: {error.strerror}", "choose another place") from error
-
-
-def _put(draft: str, path: str, *, overwrite: bool) -> None:
-    """Give the finished draft its name; without `overwrite` in one step that fails when the name is taken."""
-    if overwrite:
-        os.replace(draft, path)
-        return
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        raise
-    except OSError:
-        # No hard links here: the look and the rename are two steps, which is as good as it gets.
-        if os.path.lexists(path):
-            raise FileExistsError(path) from None
-        os.replace(draft, path)
 
 
 def _check_target(path: str, root: str, *, overwrite: bool, into_run: bool) -> None:

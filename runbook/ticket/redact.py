@@ -30,6 +30,9 @@ _ESCAPE_END = re.compile(r"%(?:2[Ff]|3[AaDd]|[24]0)$")
 _PASSES = 6
 """A replacement may bring two pieces together that mean something; so it is repeated until nothing is found."""
 
+_AS_IT_IS = frozenset({"schema", "language", "session", "walked", "began", "changed", "redaction"})
+"""Fields of the transcript that no evidence and no person wrote; everything else is redacted."""
+
 _PARTS = {
     "title": "problem",
     "root": "problem",
@@ -40,14 +43,8 @@ _PARTS = {
     "asked": "standing",
     "problems": "evidence",
     "checks": "checked",
-    "ruled_out": "ruled_out",
-    "unknown": "unknown",
-    "next": "next",
-    "environment": "environment",
-    "timeline": "timeline",
-    "answers": "answers",
 }
-"""Field of the transcript to the part of the ticket in which it is read."""
+"""Field of the transcript to the part of the ticket in which it is read, where that has another name."""
 
 
 @dataclass(frozen=True)
@@ -117,16 +114,17 @@ def redact_transcript(transcript: Transcript, identity: Identity, key: Key | Non
     plain = msgspec.to_builtins(transcript)
     fields: list[str] = []
     texts: list[str] = []
-    for name in _PARTS:
+    private = [name for name in plain if name not in _AS_IT_IS]
+    for name in private:
         for text in _strings(plain[name]):
             fields.append(name)
             texts.append(text)
     result = redact(texts, identity, key)
     new = iter(result.texts)
-    for name in _PARTS:
+    for name in private:
         plain[name] = _replaced(plain[name], new)
     plain["redaction"] = _report(result, texts, fields, transcript.language)
-    return msgspec.convert(plain, Transcript), result.key
+    return msgspec.convert(plain, type(transcript)), result.key
 
 
 def redact(texts: Sequence[str], identity: Identity = Identity(), key: Key | None = None) -> Redacted:
@@ -321,7 +319,13 @@ def _report(result: Redacted, texts: Sequence[str], fields: Sequence[str], langu
         telling = {text for text, kinds in result.hidden_in.items() if kind in kinds}
         if telling:
             inside = {field for field, text in zip(fields, texts, strict=True) if text in telling}
-            parts = dict.fromkeys(say(part, language) for name, part in _PARTS.items() if name in inside)
+            parts = dict.fromkeys(_part(name, language) for name in fields if name in inside)
             hidden = Hidden(say(f"hidden.{kind}", language), len(result.used[kind]), len(telling), tuple(parts))
             lines.append(msgspec.to_builtins(hidden))
     return lines
+
+
+def _part(name: str, language: str) -> str:
+    """Return the heading of the part in which a field is read; its name where the ticket has no words for it."""
+    key = _PARTS.get(name, name)
+    return say(key, language) if key in WORDS else name

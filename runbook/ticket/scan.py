@@ -1,8 +1,10 @@
 """Looks through a finished export for what must not leave: the second pair of eyes.
 
-It shares no pattern and no list of hosts with the redaction. It looks for every value that is known to be private,
-and casts a coarser net for the rest, in the text as written and as it reads once escapes are undone. Where it is
-wrong it refuses an export that was clean; a person then hides the word by name.
+It shares no pattern for people and machines and no list of hosts with the redaction; of tokens it takes the kept list
+of shapes that the redaction takes too (`credentials.known_shapes`), and has a list of beginnings of its own beside it.
+It looks for every value that is known to be private, and casts a coarser net for the rest, in the text as written and
+as it reads once escapes are undone. Where it is wrong it refuses an export that was clean; a person then hides the
+word by name.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from runbook.text import CUT
 from runbook.ticket.credentials import entropy, known_shapes
 from runbook.ticket.span import CHOSEN, HOST, MAIL, SECRET
 
@@ -20,13 +23,18 @@ from runbook.ticket.span import CHOSEN, HOST, MAIL, SECRET
 class Left(NamedTuple):
     """Something private that is still there.
 
-    line, column: 1-based. what: what it looks like. shown: its first characters only.
+    line, column: 1-based. what: what it looks like. word: the whole of it, which goes into no message.
     """
 
     line: int
     column: int
     what: str
-    shown: str
+    word: str
+
+    @property
+    def shown(self) -> str:
+        """Return its first characters, which name the place without giving it away."""
+        return f"{self.word[: min(4, len(self.word) // 3)]}{CUT}"
 
 
 _TOKEN_STARTS = (
@@ -117,7 +125,7 @@ def _standing(view: str, value: str, kind: str, number: int) -> Iterator[Left]:
         before, after = haystack[at - 1 : at] if at else "", haystack[at + len(needle) : at + len(needle) + 1]
         alone = not _letter(before) and not _letter(after)
         if (inside or alone) and not _is_ours(haystack, at, len(needle)):
-            yield Left(number, at + 1, f"a {kind} that was hidden elsewhere", _mask(value))
+            yield Left(number, at + 1, f"a {kind} that was hidden elsewhere", value)
         at = haystack.find(needle, at + 1)
 
 
@@ -137,10 +145,10 @@ def _net(view: str, number: int) -> Iterator[Left]:
     yield from _tokens(view, number)
     for pattern in known_shapes():
         for match in pattern.finditer(view):
-            yield Left(number, match.start() + 1, "a token", _mask(match[0]))
+            yield Left(number, match.start() + 1, "a token", match[0])
     for pattern, what in _SHAPES:
         for match in pattern.finditer(view):
-            yield Left(number, match.start() + 1, what, _mask(match[match.lastindex or 0]))
+            yield Left(number, match.start() + 1, what, match[match.lastindex or 0])
     for match in _NAMED.finditer(view):
         if (
             not _OURS.match(match[1])
@@ -148,10 +156,10 @@ def _net(view: str, number: int) -> Iterator[Left]:
             and any(c.isdigit() for c in match[1])
             and entropy(match[1]) > 3.0
         ):
-            yield Left(number, match.start(1) + 1, "the value of a key", _mask(match[1]))
+            yield Left(number, match.start(1) + 1, "the value of a key", match[1])
     for match in _QUAD.finditer(view):
         if _is_machine(match[0]) and not _NUMBER_OF_VERSION.search(view, max(0, match.start() - 24), match.start()):
-            yield Left(number, match.start() + 1, "an address", _mask(match[0]))
+            yield Left(number, match.start() + 1, "an address", match[0])
 
 
 def _tokens(view: str, number: int) -> Iterator[Left]:
@@ -163,7 +171,7 @@ def _tokens(view: str, number: int) -> Iterator[Left]:
             )
             word = start + (run[0] if run is not None else "")
             if len(word) >= least and not _letter(view[at - 1 : at] if at else "") and entropy(word) > 2.5:
-                yield Left(number, at + 1, "a token", _mask(word))
+                yield Left(number, at + 1, "a token", word)
             at = view.find(start, at + len(word))
 
 
@@ -175,8 +183,3 @@ def _is_machine(quad: str) -> bool:
     return not (address.is_loopback or address.is_unspecified or address.is_multicast) and not quad.startswith(
         ("0.", "255.")
     )
-
-
-def _mask(value: str) -> str:
-    """Return the first characters of a value, which name the place without giving it away."""
-    return f"{value[: min(4, len(value) // 3)]}…"

@@ -2,7 +2,8 @@
 
 It stands between the session and the renderers, so that redaction happens once, on its strings, before anything is
 laid out. Invariants: every string is sanitised; nothing in it is markup; no renderer needs anything but a transcript.
-Times are seconds since the epoch, 0 when unknown. The order of the fields is the order of the ticket (DESIGN §9).
+Times are seconds since the epoch, 0 when unknown. The order of the fields is the order of the ticket: the problem and
+its standing first, then what proves it, what was checked and ruled out, what is open and what to do.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class Number(msgspec.Struct, frozen=True):
     source: str = ""
 
 
-class Grid(msgspec.Struct, frozen=True):
+class Table(msgspec.Struct, frozen=True):
     """A table that a probe made."""
 
     title: str
@@ -125,7 +126,7 @@ class Check(msgspec.Struct, frozen=True):
     run: str = ""
     places: tuple[Place, ...] = ()
     numbers: tuple[Number, ...] = ()
-    grids: tuple[Grid, ...] = ()
+    tables: tuple[Table, ...] = ()
     settle_with: str = ""
     seconds: float = 0.0
 

@@ -13,6 +13,7 @@ from enum import Enum
 from runbook.finding import Verdict
 from runbook.flow.model import Flow
 from runbook.text import sanitise
+from runbook.tui.actions import key_of
 from runbook.tui.view import View
 from runbook.walk import How, Mark, decide, earlier_answer, marks
 
@@ -81,10 +82,10 @@ def _at_check(view: View, flow: Flow, node_id: str) -> Advice:  # noqa: PLR0911 
             decision.answer,
             by,
         )
-    run = view.run_of(flow, node_id)
+    run = view.state.run_at(flow, node_id)
     busy = [probe for probe in node.probes if run is not None and (run, probe) in view.running]
     if busy:
-        return Advice(Do.WAIT, view.word("do_wait", count=len(busy)))
+        return Advice(Do.WAIT, view.word("do_wait", count=len(busy), key=key_of("walk", "cancel")))
     if run is None:
         return Advice(Do.ATTACH, view.word("do_attach"))
     earlier = earlier_answer(view.state.walk(flow.flow), node_id)

@@ -19,9 +19,11 @@ from typing import Any
 
 from textual.app import App, SystemCommand
 from textual.screen import Screen
+from textual.scrollbar import ScrollBar, ScrollBarRender
 
 from runbook.errors import RunbookError, SessionError
 from runbook.exits import ExitCode
+from runbook.glyphs import wants_ascii
 from runbook.session import events as ev
 from runbook.session.desk import Desk
 from runbook.session.store import list_sessions
@@ -33,7 +35,7 @@ from runbook.tui.asking import Asking, Hands
 from runbook.tui.deeds import Deeds, why
 from runbook.tui.inbox import Inbox
 from runbook.tui.page import Page
-from runbook.tui.signs import ASCII, choose
+from runbook.tui.signs import ASCII, UNICODE, PlainBars
 from runbook.tui.start import CAUSES, EVIDENCE, FLOWS, SESSIONS, StartScreen
 from runbook.tui.view import View
 from runbook.tui.wishes import Wish, Wishes
@@ -42,8 +44,8 @@ TICK = 0.5
 """Seconds between two draws of running timers."""
 
 
-class RunbookApp(App[str]):
-    """The terminal UI over one desk. Its result is the id of the session to turn to, None to leave."""
+class RunbookApp(App[Desk]):
+    """The terminal UI over one desk. Its result is the desk of the session to turn to, None to leave."""
 
     TITLE = "runbook"
     BINDINGS = bindings("app")
@@ -53,6 +55,14 @@ class RunbookApp(App[str]):
     Toast { background: $ink-cursor; width: 50; max-width: 70%; padding: 0 1; margin-top: 0; }
     Toast { border-left: outer $ink-accent; }
     Toast.-error { border-left: outer $ink-bad; }
+    .-ascii TreePane { border-right: ascii $ink-line; }
+    .-ascii .-narrow TreePane { border-right: none; }
+    .-ascii .-wide LinesPane { border-left: ascii $ink-line; }
+    .-ascii NodePane #foot, .-ascii LinesPane #full, .-ascii StartScreen #about { border-top: ascii $ink-line; }
+    .-ascii StartScreen #side { border-left: ascii $ink-line; }
+    .-ascii Dialog > Vertical { border: ascii $ink-accent; }
+    .-ascii Toast { border-left: ascii $ink-accent; }
+    .-ascii Toast.-error { border-left: ascii $ink-bad; }
     """
 
     def __init__(self, desk: Desk, start: str | None = None, *, ascii_only: bool = False) -> None:
@@ -65,7 +75,9 @@ class RunbookApp(App[str]):
         self.theme = theme.DARK.name
         self.desk = desk
         self.ink = theme.PLAIN if plain else theme.COLOUR
-        self.signs = ASCII if ascii_only else choose(os.environ)
+        self.signs = ASCII if ascii_only or wants_ascii() else UNICODE
+        self.set_class(self.signs.ascii_only, "-ascii")
+        ScrollBar.renderer = PlainBars if self.signs.ascii_only else ScrollBarRender
         self.inbox = Inbox(self._take)
         self.hands = Hands(self.inbox.put)
         self.asking = Asking(desk, self.hands, self._trouble)
@@ -77,7 +89,7 @@ class RunbookApp(App[str]):
         self._looking = not desk.state.items
         self._trouble_words = ""
         self._report: tuple[int, Report] | None = None
-        self._probes = desk.triage_probes()
+        self._probes = tuple(desk.triage_probes())
         desk.listen(lambda kind, payload: self.inbox.put((kind, payload)))
 
     def get_default_screen(self) -> Screen[Any]:
@@ -121,8 +133,11 @@ class RunbookApp(App[str]):
     def view(self) -> View:
         """Return a snapshot of now."""
         state = self.desk.state
-        if self._report is None or self._report[0] != id(state.findings) + id(state.attached):
-            self._report = (id(state.findings) + id(state.attached), self.desk.report())
+        if self._report is None or self._report[0] != state.revision:
+            self._report = (
+                state.revision,
+                state.report(self.desk.catalog.flows.values(), self.desk.catalog.vocabulary),
+            )
         return View(
             state,
             self._report[1],
@@ -131,7 +146,7 @@ class RunbookApp(App[str]):
             self.signs,
             self.ink,
             self.asking.running(),
-            len(self._probes),
+            self._probes,
             self._looking,
             self.hands.pending > 0 and not self.asking.busy,
             self._trouble_words,
@@ -175,34 +190,8 @@ class RunbookApp(App[str]):
             self.asking.found(event.run, event.finding.probe)
         elif isinstance(event, ev.EvidenceAdded) and event.items:
             self._looking = False
-            self._ask_of(event)
-        elif isinstance(event, ev.RunAttached):
-            flow = self.desk.catalog.flows.get(event.flow)
-            if flow is not None and self.desk.state.evidence(event.run).items:
-                self.asking.want(flow.nodes[event.node].probes, event.run, first=True)
-
-    def _ask_of(self, event: ev.EvidenceAdded) -> None:
-        """Ask what new evidence may answer: the probes of attached runs, and all that lacked or need its slots."""
-        state, catalog = self.desk.state, self.desk.catalog
-        slots = {item.slot for item in event.items}
-        for run in {item.run for item in event.items}:
-            if run:
-                for (flow, node), attached in state.attached.items():
-                    if attached == run and flow in catalog.flows:
-                        self.asking.want(catalog.flows[flow].nodes[node].probes, run, again=True, first=True)
-                continue
-            known = state.findings_of()
-            stale = [
-                probe
-                for probe in self._probes
-                if probe in known
-                and (
-                    not known[probe].verdict.decides
-                    or slots & {slot for need in catalog.probes[probe].needs for slot in need.split("|")}
-                )
-            ]
-            self.asking.want(stale, again=True)
-            self.asking.want(self._probes)
+        for due in self.desk.due(event):
+            self.asking.want(due.probes, due.run, again=due.again, first=due.first)
 
     def _trouble(self, error: BaseException) -> None:
         """Say what failed. What could not be saved stays in the head until something is saved again."""
@@ -231,7 +220,8 @@ class RunbookApp(App[str]):
         screen = WalkScreen(flow, node)
         screen.view = self.view()
         self.push_screen(screen)
-        self.asking.want((probe for n in flow.nodes.values() for probe in n.probes), first=True)
+        mine = {probe for n in flow.nodes.values() for probe in n.probes}
+        self.asking.want((probe for probe in self._probes if probe in mine), first=True)
         self.call_after_refresh(self.refresh_view)
 
     def on_start_screen_picked(self, event: StartScreen.Picked) -> None:
@@ -245,7 +235,18 @@ class RunbookApp(App[str]):
         elif kind == EVIDENCE:
             self._open_item(view.state.items[int(id)].path)
         elif kind == SESSIONS:
-            self.exit(id)
+            self.deeds.open_session(id, self._opened)
+
+    def _opened(self, opened: Desk | BaseException) -> None:
+        """Turn to another session; where it cannot be opened, say why and stay."""
+        if isinstance(opened, Desk):
+            self.exit(opened)
+        else:
+            self.say(self.word("not_opened", why=why(opened)), bad=True)
+
+    def on_start_screen_dropped(self, event: StartScreen.Dropped) -> None:
+        """Take an item out of the evidence."""
+        self.wishes.drop(event.item)
 
     def _open_item(self, path: str) -> None:
         from runbook.tui.filescreen import FileScreen
@@ -338,8 +339,6 @@ def run_app(desk: Desk, start: str | None = None, *, ascii_only: bool = False) -
 
     A session chosen on the start screen is opened in its turn, and closed here.
     """
-    from runbook.session.journal import Journal
-
     current, opened = desk, []
     try:
         while True:
@@ -348,20 +347,10 @@ def run_app(desk: Desk, start: str | None = None, *, ascii_only: bool = False) -
             chosen = app.run()
             app.inbox.close()
             app.hands.finish(5.0)
-            if not chosen:
+            if chosen is None:
                 break
-            folder = os.path.join(os.path.dirname(current.folder), chosen)
-            journal = Journal.open(folder)
-            current = Desk(
-                desk.catalog,
-                journal,
-                journal.records,
-                session_id=journal.id,
-                folder=folder,
-                language=current.language,
-            )
+            current = chosen
             opened.append(current)
-            current.begin(current.state.root)
             start = current.state.current or None
         from runbook.triage import exit_code
 

@@ -73,17 +73,19 @@ class Asking:
         self._desk, self._hands, self._trouble = desk, hands, trouble
         self._queue: list[Key] = []
         self._flying: dict[Key, Job | None] = {}
+        self._stale: set[Key] = set()
         self._reports: dict[int, tuple[float, float | None, str]] = {}
 
     def want(self, probes: Iterable[str], run: str = "", *, again: bool = False, first: bool = False) -> None:
-        """Ask `probes` of a run. again: also those that answered. first: before all others."""
-        fresh = [
-            key
-            for probe in probes
-            if (key := (run, probe)) not in self._flying
-            and probe in self._desk.catalog.probes
-            and (again or key not in self._desk.state.findings)
-        ]
+        """Ask `probes` of a run. again: also those that answered. first: before all others.
+
+        One that runs already is not asked twice; what was wanted again meanwhile is asked when it has answered.
+        """
+        keys = [(run, probe) for probe in probes if probe in self._desk.catalog.probes]
+        if again:
+            self._stale.update(key for key in keys if key in self._flying)
+        known = self._desk.state.findings
+        fresh = [key for key in keys if key not in self._flying and (again or key not in known)]
         if first:
             self._queue = [*fresh, *(key for key in self._queue if key not in fresh)]
         else:
@@ -93,6 +95,9 @@ class Asking:
     def found(self, run: str, probe: str) -> None:
         """Note that a finding was journalled."""
         self._flying.pop((run, probe), None)
+        if (run, probe) in self._stale:
+            self._stale.discard((run, probe))
+            self._queue.insert(0, (run, probe))
         self._feed()
 
     def report(self, job: Job, done: float, total: float | None, unit: str) -> None:
@@ -103,6 +108,7 @@ class Asking:
         """Cancel jobs, waiting or running."""
         for key in keys:
             job = self._flying.get(key)
+            self._stale.discard(key)
             if key in self._queue:
                 self._queue.remove(key)
             if job is not None:

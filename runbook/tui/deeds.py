@@ -1,4 +1,4 @@
-"""What the app does for a person: answer, go back, note, attach, copy, export.
+"""What the app does for a person: answer, go back, note, attach, take out, copy, export, turn to another session.
 
 Each deed reads the session and queues what blocks on the desk's thread.
 
@@ -12,16 +12,34 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from runbook.errors import RunbookError
+from runbook.errors import RedactionError, RunbookError
+from runbook.evidence import Item, placed
 from runbook.flow.model import Flow
+from runbook.private import write_whole
 from runbook.session import events as ev
-from runbook.session.desk import Desk, login_name
+from runbook.session.desk import Desk, open_session
+from runbook.session.lock import login_name
 from runbook.text import sanitise
 from runbook.tui.asking import Asking, Hands
-from runbook.walk import By, How, answer, position
+from runbook.walk import By, answer, position
 from runbook.walk import Step as WalkStep
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of an export.
+
+    words: the path that was written, or why nothing was. hide: a word that would have to be hidden first, "" when that
+    is not what it failed by; shown: its first characters.
+    """
+
+    words: str
+    worked: bool
+    hide: str = ""
+    shown: str = ""
 
 
 class Deeds:
@@ -30,6 +48,7 @@ class Deeds:
     def __init__(self, desk: Desk, hands: Hands, asking: Asking, trouble: Callable[[BaseException], None]) -> None:
         """Work on `desk`. trouble: hears of what failed."""
         self.desk, self.hands, self.asking, self._trouble = desk, hands, asking, trouble
+        self.hidden: list[str] = []
 
     def append(self, event: ev.Event) -> None:
         """Journal an event."""
@@ -49,18 +68,8 @@ class Deeds:
 
         accepted: the probes' own answer was taken.
         """
-
-        def carry_out() -> None:
-            state = self.desk.state
-            if position(flow, state.walk(flow.flow)) != node:
-                return
-            decision = state.decision(flow, node)
-            agreed = accepted and decision.how is How.DECIDED and decision.answer == word
-            asked = tuple(probe for probe in flow.nodes[node].probes if probe in state.findings_at(flow, node))
-            by, who = (By.PROBE, "") if agreed else (By.PERSON, login_name())
-            self.desk.append(ev.Answered(flow.flow, node, word, by, who, asked))
-
-        self.hands.do(carry_out, self._check)
+        who = None if accepted else login_name()
+        self.hands.do(lambda: self.desk.answer(flow.flow, word, who, at=node), self._check)
 
     def walk_to(self, flow: Flow, node: str) -> None:
         """Answer every node on the way to `node`, as far as evidence decides it; stop where it does not."""
@@ -84,17 +93,20 @@ class Deeds:
 
     def add(self, slot: str, path: str, run: str = "") -> None:
         """Take a file, folder or address into a slot."""
-        self.hands.do(lambda: self.desk.discover("", ((slot, _absolute(path)),), run), self._check)
+        holds = self.desk.catalog.slots[slot]
+        self.hands.do(lambda: self.desk.discover("", ((slot, placed(holds, path)),), run), self._check)
+
+    def drop(self, item: Item) -> None:
+        """Take an item out of the evidence; what cites it is asked again."""
+        self.append(ev.EvidenceDropped(item.slot, item.path, item.run))
 
     def attach(self, flow: Flow, node: str, path: str) -> None:
         """Attach the run in `path` to an experiment."""
-        run = f"run-{len(set(self.desk.state.attached.values())) + 2}"
-        self.append(ev.RunAttached(flow.flow, node, run))
-        self.hands.do(lambda: self.desk.discover(_absolute(path), (), run), self._check)
+        self.hands.do(lambda: self.desk.attach(flow.flow, node, path), self._check)
 
     def ask_again(self, flow: Flow, node: str) -> None:
         """Ask a node's probes again."""
-        run = "" if flow.nodes[node].kind != "experiment" else self.desk.state.attached.get((flow.flow, node))
+        run = self.desk.state.run_at(flow, node)
         probes = flow.nodes[node].probes or flow.nodes[node].verify
         if run is not None:
             self.asking.want(probes, run, again=True, first=True)
@@ -112,34 +124,38 @@ class Deeds:
             place = os.path.join(folder, "commands") if folder else tempfile.mkdtemp(prefix="runbook-")
             os.makedirs(place, mode=0o700, exist_ok=True)
             path = os.path.join(place, name)
-            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-                file.write(command.rstrip("\n") + "\n")
+            write_whole(path, (command.rstrip("\n") + "\n").encode())
             return path
 
         self.hands.do(write, lambda path: then("" if isinstance(path, BaseException) else path))
 
-    def export(
-        self, format: str, tell: Callable[[Callable[[], None]], None], done: Callable[[str, bool], None]
-    ) -> None:
-        """Write the ticket on a thread of its own; `done` gets the path, or why nothing was written."""
+    def export(self, format: str, tell: Callable[[Callable[[], None]], None], done: Callable[[Outcome], None]) -> None:
+        """Write the ticket on a thread of its own, with the words hidden that a person chose; `done` gets what came."""
 
         def write() -> None:
             try:
                 from runbook.ticket.export import write_ticket
 
                 folder = self.desk.folder or tempfile.mkdtemp(prefix="runbook-")
-                path = write_ticket(self.desk, format, None, folder)
-                words, worked = sanitise(str(path)), True
+                path = write_ticket(self.desk, format, None, folder, hide=tuple(self.hidden))
+                outcome = Outcome(sanitise(str(path)), worked=True)
+            except RedactionError as error:
+                outcome = Outcome(why(error), worked=False, hide=error.word, shown=sanitise(error.shown))
             except (RunbookError, OSError, ImportError) as error:
-                words, worked = why(error), False
-            tell(lambda: self._exported(format, words, worked, done))
+                outcome = Outcome(why(error), worked=False)
+            tell(lambda: self._exported(format, outcome, done))
 
         threading.Thread(target=write, name="export", daemon=True).start()
 
-    def _exported(self, format: str, words: str, worked: bool, done: Callable[[str, bool], None]) -> None:
-        if worked:
-            self.append(ev.Exported(format, words))
-        done(words, worked)
+    def _exported(self, format: str, outcome: Outcome, done: Callable[[Outcome], None]) -> None:
+        if outcome.worked:
+            self.append(ev.Exported(format, outcome.words))
+        done(outcome)
+
+    def open_session(self, id: str, then: Callable[[Desk | BaseException], None]) -> None:
+        """Open another session of the same folder; `then` gets its desk, or why it stays closed."""
+        folder = os.path.join(os.path.dirname(self.desk.folder), id)
+        self.hands.do(lambda: open_session(self.desk.catalog, folder, self.desk.language), then)
 
 
 def why(error: BaseException) -> str:
@@ -147,7 +163,3 @@ def why(error: BaseException) -> str:
     if isinstance(error, RunbookError):
         return sanitise(f"{error.message}  {error.hint}".strip())
     return sanitise(str(error) or type(error).__name__)
-
-
-def _absolute(path: str) -> str:
-    return path if "://" in path else os.path.abspath(os.path.expanduser(path))

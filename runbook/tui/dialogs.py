@@ -15,7 +15,8 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from runbook.tui import paint
-from runbook.tui.actions import SCOPES, bindings, of_scopes, show_key
+from runbook.tui.actions import SCOPES, bindings, key_of, of_scopes, show_key
+from runbook.tui.deeds import Outcome
 from runbook.tui.rows import Row, Rows
 from runbook.tui.view import View
 
@@ -82,7 +83,7 @@ class Choose(Dialog):
 
     def body(self) -> ComposeResult:
         """Lay out."""
-        yield Rows(id="choices", ink=self.view.ink, sign=self.view.signs.cursor)
+        yield Rows(id="choices", ink=self.view.ink, signs=self.view.signs)
 
     def on_mount(self) -> None:
         """Fill the list."""
@@ -144,35 +145,57 @@ class Keys(Dialog):
 
 
 class Export(Choose):
-    """Choose a format; the path that was written, or why nothing was, is then shown in the same place."""
+    """Choose a format; what became of it is then shown in the same place.
+
+    When something private is left, the next choice is whether to hide it by name and to write again.
+    """
 
     def __init__(
-        self, view: View, formats: Sequence[str], write: Callable[[str, Callable[[str, bool], None]], None]
+        self,
+        view: View,
+        formats: Sequence[str],
+        write: Callable[[str, Callable[[Outcome], None]], None],
+        hide: Callable[[str], None],
     ) -> None:
-        """Write with `write(format, done)`; done gets words and whether it worked."""
+        """Write with `write(format, done)`. hide: takes a word that every later ticket hides."""
         super().__init__(view, view.word("export_title"), [(f, Content(f)) for f in formats], view.word("export_hint"))
-        self._write = write
-        self._over = False
+        self._write, self._hide = write, hide
+        self._format = ""
+        self._outcome: Outcome | None = None
 
     def on_rows_chosen(self, event: Rows.Chosen) -> None:
-        """Write in the chosen format."""
+        """Write in the chosen format, or do what was chosen about the word that is left."""
         event.stop()
         event.prevent_default()  # else the handler of Choose would run too
-        if self._over:
+        outcome = self._outcome
+        if outcome is not None and (outcome.worked or event.key == "hide_not"):
             self.dismiss(None)
             return
+        if outcome is not None and event.key == "hide_it":
+            self._hide(outcome.hide)
+        else:
+            self._format = event.key
         self._say(Content.styled(self.view.word("exporting"), self.view.ink.dim))
-        self._write(event.key, self._done)
+        self._write(self._format, self._done)
 
-    def _done(self, words: str, worked: bool) -> None:
+    def _done(self, outcome: Outcome) -> None:
         if not self.is_attached:
             return
         view = self.view
-        self._over = worked
+        self._outcome = outcome
         head = Content.styled(
-            view.word("exported" if worked else "not_exported"), view.ink.good if worked else view.ink.bad
+            view.word("exported" if outcome.worked else "not_exported"),
+            view.ink.good if outcome.worked else view.ink.bad,
         )
-        self._say(paint.lines(head, Content(words)))
+        self._say(paint.lines(head, Content(outcome.words)))
+        if outcome.hide:
+            ways = [
+                ("hide_it", view.word("hide_it", shown=outcome.shown)),
+                ("hide_not", view.word("hide_not", key=key_of("start", "drop"))),
+            ]
+            rows = self.query_one(Rows)
+            rows.set_rows([Row(key, Content(words)) for key, words in ways], cursor="hide_it")
+            rows.styles.height = len(ways)
 
     def _say(self, content: Content) -> None:
         self.query_one("#hint", Static).update(content)

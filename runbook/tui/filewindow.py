@@ -43,10 +43,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Window:
-    """What is in memory of a file. kind: "text", "binary", "folder", "missing" or "url". why: of what is missing.
+    """What is in memory of a file.
 
-    at: index of the line asked for, None when it is not in `lines`. note: key of UI words about the place, "" when
-    all is well.
+    kind: "text", "binary", "folder", "missing", or "url" for an address. why: of what is missing. at: index of
+    the line asked for, None when it is not in `lines`. note: key of UI words about the place, "" when all is well.
     """
 
     path: str
@@ -65,8 +65,6 @@ def open_window(path: str, citation: Citation | None = None, *, tail: bool = Fal
 
     Never raises.
     """
-    if "://" in path[:12]:
-        return Window(path, "url")
     try:
         if os.path.isdir(path):
             with os.scandir(path) as entries:

@@ -19,9 +19,10 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from runbook.finding import Citation
+from runbook.glyphs import as_cut
 from runbook.text import sanitise
 from runbook.tui import paint
-from runbook.tui.actions import bindings
+from runbook.tui.actions import bindings, key_of
 from runbook.tui.filewindow import Line, Window, extend, open_window
 from runbook.tui.rows import LazyRows, Row, Rows
 from runbook.tui.view import STILL_AFTER, View
@@ -45,7 +46,8 @@ def line_rows(window: Window, view: View, cited: int | None) -> LazyRows:
         here = line.offset == cited
         number = "" if line.number is None else f"{line.number:,}"
         edge = Content.styled(f"{number:>{gutter}} ", ink.accent if here else ink.dim) if gutter else Content("")
-        return Row(str(line.offset), Content.assemble(edge, (sanitise(line.raw, SHOWN), ink.strong if here else "")))
+        words = as_cut(sanitise(line.raw, SHOWN), ascii_only=view.signs.ascii_only)
+        return Row(str(line.offset), Content.assemble(edge, (words, ink.strong if here else "")))
 
     def index_of(key: str) -> int:
         at = bisect_left(lines, int(key), key=lambda line: line.offset)
@@ -134,14 +136,17 @@ class LinesPane(Vertical):
     def reopen(self) -> None:
         """Go to the cited place again."""
         citation, path = self.citation, self._path
-        self._read(lambda: open_window(path, citation), fresh=True)
+        if self._view is not None and self._view.is_address(path):
+            self._read(lambda: Window(path, "url"), fresh=True)
+        else:
+            self._read(lambda: open_window(path, citation), fresh=True)
 
     def jump(self, *, tail: bool) -> None:
         """Go to the start or the end of the file."""
         path, packed = self._path, self.window is not None and self.window.packed
         if tail and packed and self._view is not None:
             self.notify(self._view.word("no_end"), markup=False)
-        elif path:
+        elif path and (self.window is None or self.window.kind != "url"):
             self._read(lambda: open_window(path, None, tail=tail), fresh=True, end=tail)
 
     def _read(self, work: Callable[[], Window], *, fresh: bool, end: bool = False) -> None:
@@ -194,9 +199,9 @@ class LinesPane(Vertical):
         if view is None or not self.is_attached:
             return
         rows = self.query_one(Lines)
-        rows.ink, rows.sign = view.ink, view.signs.cursor
+        rows.ink, rows.signs = view.ink, view.signs
         if window is None:
-            self._head(view.word("no_file"))
+            self._head(view.word("no_file", key=key_of("walk", "proof")))
             return
         cited = self.citation.offset if self.citation is not None else None
         rows.set_rows(line_rows(window, view, cited), scroll_by=scroll_by)
@@ -216,7 +221,7 @@ class LinesPane(Vertical):
                 )
             )
             if window.kind in ("binary", "folder") and self.citation is not None:
-                said.append(Content(sanitise(self.citation.excerpt)))
+                said.append(Content(view.safe(self.citation.excerpt)))
         if window.note:
             said.append(Content.styled(view.word(window.note), ink.warn))
         return said
@@ -234,7 +239,7 @@ class LinesPane(Vertical):
         number = "" if line.number is None else view.word("line", n=f"{line.number:,}") + "  "
         where = Content.styled(number + view.word("byte", n=f"{line.offset:,}"), view.ink.dim)
         width = max(20, self.size.width - 4)
-        text = Content(sanitise(line.raw, width * DETAIL_LINES))
+        text = Content(as_cut(sanitise(line.raw, width * DETAIL_LINES), ascii_only=view.signs.ascii_only))
         strip.update(paint.lines(where, *text.wrap(width)[: DETAIL_LINES - 1]))
 
     def _line(self) -> Line | None:

@@ -9,9 +9,10 @@ from textual.widgets import Static
 
 from runbook.finding import Citation
 from runbook.flow.model import Flow
-from runbook.tui.actions import bindings
+from runbook.tui.actions import bindings, key_of
 from runbook.tui.advice import Advice, Do, advise
 from runbook.tui.nodetext import answer_rows, citations, node_text
+from runbook.tui.paint import cut
 from runbook.tui.view import View
 
 ANSWER_LINES = 6
@@ -42,7 +43,6 @@ class NodePane(Vertical):
         self.chosen = 0
         self.advice: Advice | None = None
         self._view: View | None = None
-        self._drawn: tuple[str, ...] = ("", "")
 
     def compose(self) -> ComposeResult:
         """Lay out."""
@@ -81,9 +81,9 @@ class NodePane(Vertical):
         ink = view.ink
         rows: list[Content] = []
         if self.node == view.here(flow) and not flow.nodes[self.node].is_leaf:
-            rows = [line.truncate(width, ellipsis=True) for _, line in answer_rows(view, flow, self.node)]
+            rows = [cut(line, width, view.signs) for _, line in answer_rows(view, flow, self.node)]
             if len(rows) > ANSWER_LINES:
-                more = Content.styled(f"   + {len(rows) - ANSWER_LINES + 1}  (a)", ink.dim)
+                more = Content.styled(f"   + {len(rows) - ANSWER_LINES + 1}  ({key_of('walk', 'answer')})", ink.dim)
                 rows = [*rows[: ANSWER_LINES - 1], more]
         quiet = advice.do in (Do.WAIT, Do.ANSWER)
         line = Content.assemble(
@@ -91,7 +91,7 @@ class NodePane(Vertical):
             (advice.words, "" if quiet else f"{ink.accent} {ink.strong}".strip()),
             (f"  {advice.why}" if advice.why else "", ink.dim),
         )
-        return Content("\n").join([*rows, line.truncate(width, ellipsis=True)])
+        return Content("\n").join([*rows, cut(line, width, view.signs)])
 
     def citations(self) -> tuple[Citation, ...]:
         """Return the citations of the shown node, in order."""

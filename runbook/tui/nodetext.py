@@ -102,7 +102,7 @@ def _head(view: View, flow: Flow, node_id: str, node: Node, width: int) -> Conte
 def _check(view: View, flow: Flow, node_id: str, node: Node, width: int, chosen: int) -> list[Content]:
     if not node.probes:
         return []
-    run = view.run_of(flow, node_id)
+    run = view.state.run_at(flow, node_id)
     findings = view.state.findings_at(flow, node_id)
     blocks: list[Content] = []
     if run:
@@ -169,24 +169,11 @@ def action_lines(view: View, action: Action, index: int, width: int) -> Content:
 
 
 def change_lines(view: View, change: Change) -> Content:
-    """Return a described edit of the launch script, one flag a line."""
-    rows = [
-        *(("change_add", "+", flag) for flag in change.add),
-        *(("change_remove", "-", flag) for flag in change.remove),
-        *(("change_set", "=", f"{flag} {value}") for flag, value in change.set.items()),
-        *(("change_env", "=", f"{name}={value}") for name, value in change.env.items()),
-    ]
-    width = max((Content(view.word(key)).cell_length for key, _, _ in rows), default=0)
-    inks = {"+": view.ink.good, "-": view.ink.bad, "=": view.ink.accent}
-    drawn = []
-    for key, sign, words in rows:
-        label = Content(view.word(key))
-        drawn.append(
-            Content.assemble(
-                "  ", (f"{sign} ", inks[sign]), label.pad_right(width - label.cell_length), "  ", sanitise(words)
-            )
-        )
-    return paint.lines(*drawn)
+    """Return a described edit of the launch script: the lines that every front shows, in the colours of a diff."""
+    inks = {"+": view.ink.good, "-": view.ink.bad}
+    return paint.lines(
+        *(Content.assemble("  ", (line[:1], inks.get(line[:1], "")), sanitise(line[1:])) for line in change.lines())
+    )
 
 
 def answer_rows(view: View, flow: Flow, node_id: str) -> list[tuple[str, Content]]:

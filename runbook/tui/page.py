@@ -10,6 +10,7 @@ from textual.widgets import Static
 
 from runbook.text import sanitise
 from runbook.tui.actions import Action, of_scopes, show_key
+from runbook.tui.paint import left_cut
 from runbook.tui.view import View
 
 MINIMUM = (60, 20)
@@ -102,15 +103,15 @@ class Page(Screen[None]):
     def _head(self, view: View) -> Content:
         ink, dot = view.ink, f" {view.signs.dot} "
         width = max(10, self.app.size.width - 2)
-        done = sum(1 for run, _ in view.state.findings if not run)
+        done, every = sum(1 for probe in view.all_probes if ("", probe) in view.state.findings), len(view.all_probes)
         if view.trouble:
             right = Content.styled(sanitise(view.trouble), ink.bad)
         elif view.saving:
             right = Content.styled(view.word("saving"), ink.warn)
-        elif done < view.all_probes:
-            right = Content.styled(view.word("asked", done=done, all=view.all_probes), ink.dim)
+        elif done < every:
+            right = Content.styled(view.word("asked", done=done, all=every), ink.dim)
         else:
-            right = Content.styled(view.word("all_asked", all=view.all_probes), ink.dim)
+            right = Content.styled(view.word("all_asked", all=every), ink.dim)
         root = sanitise(view.state.root)
         left = Content.assemble(("runbook", f"{ink.accent} {ink.strong}".strip()))
         place = self.where(view)
@@ -118,8 +119,7 @@ class Page(Screen[None]):
             left = Content.assemble(left, (dot, ink.dim), place)
         room = width - left.cell_length - right.cell_length - 6
         if root and room > 8:
-            shown = root if len(root) <= room else "…" + root[-(room - 1) :]
-            left = Content.assemble(left, (dot + shown, ink.dim))
+            left = Content.assemble(left, (dot + left_cut(root, room, view.signs), ink.dim))
         gap = width - left.cell_length - right.cell_length
         return Content.assemble(left, " " * max(1, gap), right).truncate(width)
 

@@ -15,6 +15,7 @@ from runbook.finding import Citation, Finding, Grid, Measurement, Table
 from runbook.glyphs import VERDICTS
 from runbook.picture import proposal_lines
 from runbook.text import sanitise
+from runbook.tui.signs import Signs
 from runbook.tui.view import STILL_AFTER, Running, View
 
 CELL_LIMIT = 40
@@ -49,10 +50,16 @@ def place(citation: Citation) -> str:
     return f"{path}:{citation.line}" if citation.line is not None else path
 
 
-def short_place(citation: Citation, room: int) -> str:
-    """Return path:line, the path cut at its left to fit `room` cells."""
-    whole = place(citation)
-    return whole if len(whole) <= room else "…" + whole[-max(room - 1, 1) :]
+def left_cut(text: str, room: int, signs: Signs) -> str:
+    """Return text cut at its left to fit `room` cells: the end of a path tells more than its begin."""
+    return text if len(text) <= room else signs.ellipsis + text[-max(room - len(signs.ellipsis), 1) :]
+
+
+def cut(content: Content, width: int, signs: Signs) -> Content:
+    """Return content cut at its right to fit `width` cells."""
+    if not signs.ascii_only or content.cell_length <= width:
+        return content.truncate(width, ellipsis=True)
+    return Content.assemble(content.truncate(max(0, width - len(signs.ellipsis))), signs.ellipsis).truncate(width)
 
 
 def number(value: float) -> str:
@@ -69,13 +76,13 @@ def citation_block(view: View, citation: Citation, width: int, *, chosen: bool) 
     mark = f"{signs.cursor} " if chosen else "  "
     head = Content.assemble(
         (mark, ink.accent),
-        (short_place(citation, width - 4 - len(count)), ink.accent if chosen else ink.dim),
+        (left_cut(place(citation), width - 4 - len(count), signs), ink.accent if chosen else ink.dim),
         (count, ink.dim),
     )
     if not citation.excerpt.strip():
         return head
     bar = Content.styled(f"{signs.bar} ", ink.dim)
-    return lines(head, wrapped(Content.styled(sanitise(citation.excerpt), ink.quote), width, 2, bar))
+    return lines(head, wrapped(Content.styled(view.safe(citation.excerpt), ink.quote), width, 2, bar))
 
 
 def measurement_rows(view: View, measurements: Iterable[Measurement], width: int) -> Content:
@@ -99,8 +106,8 @@ def measurement_rows(view: View, measurements: Iterable[Measurement], width: int
 def table_block(view: View, table: Table, width: int) -> Content:
     """Return a table in aligned columns, cut to the pane."""
     ink = view.ink
-    shown = [tuple(sanitise(cell, CELL_LIMIT) for cell in row) for row in table.rows[:ROW_LIMIT]]
-    head = tuple(sanitise(column, CELL_LIMIT) for column in table.columns)
+    shown = [tuple(view.safe(cell, CELL_LIMIT) for cell in row) for row in table.rows[:ROW_LIMIT]]
+    head = tuple(view.safe(column, CELL_LIMIT) for column in table.columns)
     cells = [Content(cell).cell_length for cell in head]
     for row in shown:
         for i, cell in enumerate(row[: len(cells)]):
@@ -112,7 +119,7 @@ def table_block(view: View, table: Table, width: int) -> Content:
             for i, cell in enumerate(row[: len(cells)])
         ]
         line = Content("  ").join(parts).rstrip()
-        return (line.stylize(style) if style else line).truncate(width, ellipsis=True)
+        return cut(line.stylize(style) if style else line, width, view.signs)
 
     body = [draw(row, "") for row in shown]
     more = [Content.styled(f"+ {len(table.rows) - ROW_LIMIT}", ink.dim)] if len(table.rows) > ROW_LIMIT else []
@@ -133,17 +140,17 @@ def grid_block(view: View, grid: Grid, width: int) -> Content:
     """
     ink = view.ink
     roles = {code: view.role_ink(role) for code, _, role in grid.legend}
-    names = [sanitise(name, CELL_LIMIT) for name in grid.rows]
+    names = [view.safe(name, CELL_LIMIT) for name in grid.rows]
     column = min(max((Content(name).cell_length for name in names), default=0), width // 3)
     parts = [Content.styled(view.say(grid.title), ink.strong)]
-    labels = [sanitise(label, CELL_LIMIT) for label in grid.columns]
+    labels = [view.safe(label, CELL_LIMIT) for label in grid.columns]
     if len(labels) > LABELS:
         labels = [f"{labels[0]} {view.signs.ellipsis} {labels[-1]}"]
     for i, label in enumerate(labels):
         head = Content.assemble(" " * (column + 2), (f"{view.signs.spine} " * i + label, ink.dim))
-        parts.append(head.truncate(width, ellipsis=True))
+        parts.append(cut(head, width, view.signs))
     for name, cells in zip(names, grid.cells, strict=False):
-        left = Content(name).truncate(column, ellipsis=True)
+        left = cut(Content(name), column, view.signs)
         drawn = [(f"{sanitise(code) or ' '} ", roles.get(code, "")) for code in cells]
         line = Content.assemble(left.pad_right(column - left.cell_length + 2).stylize(ink.dim or "not bold"), *drawn)
         parts.append(line.truncate(width))
@@ -165,7 +172,7 @@ def finding_block(view: View, finding: Finding, width: int, first: int, chosen: 
         (f"  {sanitise(finding.answer)}" if finding.answer else "", ink.strong),
         (f"  {seconds(view, finding.seconds)}" if finding.seconds >= 0.1 else "", ink.dim),
     )
-    parts = [head.truncate(width, ellipsis=True), wrapped(Content(view.say(finding.summary)), width, 2)]
+    parts = [cut(head, width, view.signs), wrapped(Content(view.say(finding.summary)), width, 2)]
     if finding.settle_with is not None:
         parts.append(
             wrapped(Content.styled(view.word("settle", words=view.say(finding.settle_with)), ink.accent), width, 2)
@@ -174,8 +181,8 @@ def finding_block(view: View, finding: Finding, width: int, first: int, chosen: 
         parts.append(citation_block(view, citation, width, chosen=first + i == chosen))
     if finding.measurements:
         parts.append(indent(measurement_rows(view, finding.measurements, width - 2), 2))
-    parts += [indent(table_block(view, table, width - 2), 2) for table in finding.tables]
     parts += [indent(grid_block(view, grid, width - 2), 2) for grid in finding.grids]
+    parts += [indent(table_block(view, table, width - 2), 2) for table in finding.tables]
     parts += [indent(edit_block(view, path, lines), 2) for path, lines in proposal_lines(finding)]
     return lines(*parts)
 
@@ -184,22 +191,21 @@ def running_line(view: View, probe: str, state: Running, width: int) -> Content:
     """Return the line of a probe that waits or runs: its own timer and its progress."""
     ink, signs = view.ink, view.signs
     if state.elapsed is None:
-        return Content.styled(f"{signs.queued} {view.word('queued')}  {sanitise(probe)}", ink.dim).truncate(
-            width, ellipsis=True
-        )
+        waiting = Content.styled(f"{signs.queued} {view.word('queued')}  {sanitise(probe)}", ink.dim)
+        return cut(waiting, width, signs)
     key = "still_running" if state.elapsed >= STILL_AFTER else "running"
     line = Content.assemble(
         (f"{signs.running} {view.word(key)}", ink.accent),
         f"  {sanitise(probe)}  ",
         (seconds(view, float(int(state.elapsed))), ink.dim),
-        (progress_words(state), ink.dim),
+        (progress_words(view, state), ink.dim),
     )
-    return line.truncate(width, ellipsis=True)
+    return cut(line, width, signs)
 
 
-def progress_words(state: Running) -> str:
+def progress_words(view: View, state: Running) -> str:
     """Return how far a probe is: a share where the total is known."""
-    unit = sanitise(state.unit, 16)
+    unit = view.safe(state.unit, 16)
     if state.total:
         return f"  {min(state.done / state.total, 1.0):.0%} {number(state.done)}/{number(state.total)} {unit}".rstrip()
     return f"  {number(state.done)} {unit}".rstrip() if state.done else ""

@@ -21,6 +21,8 @@ from textual.strip import Strip
 from textual.visual import Visual
 
 from runbook.tui.actions import bindings
+from runbook.tui.paint import cut
+from runbook.tui.signs import UNICODE, Signs
 from runbook.tui.theme import COLOUR, Ink
 
 EMPTY = Content("")
@@ -83,10 +85,10 @@ class Rows(ScrollView, can_focus=True):
     class Chosen(Moved):
         """A row was chosen."""
 
-    def __init__(self, *, id: str | None = None, ink: Ink = COLOUR, sign: str = "▌") -> None:
-        """Make an empty list. sign: stands before the cursor's row."""
+    def __init__(self, *, id: str | None = None, ink: Ink = COLOUR, signs: Signs = UNICODE) -> None:
+        """Make an empty list."""
         super().__init__(id=id)
-        self.ink, self.sign = ink, sign
+        self.ink, self.signs = ink, signs
         self.quiet = False  # whether the cursor is hidden while another widget has the focus
         self.rows: Sequence[Row] = ()
         self.cursor = -1
@@ -160,7 +162,7 @@ class Rows(ScrollView, can_focus=True):
         row = self.rows[index]
         at = index == self.cursor and (self.has_focus or not self.quiet)
         sign = (
-            Content.styled(self.sign.ljust(2), self.ink.accent if self.has_focus else self.ink.dim)
+            Content.styled(self.signs.cursor.ljust(2), self.ink.accent if self.has_focus else self.ink.dim)
             if at
             else Content("  ")
         )
@@ -169,7 +171,7 @@ class Rows(ScrollView, can_focus=True):
             left = Content.assemble(left, " " * (room - left.cell_length - right.cell_length), right)
         elif self.shift:
             left = left[self.shift :]
-        left = left.truncate(room, ellipsis=True).pad_right(max(0, room - left.cell_length) + 1)
+        left = cut(left, room, self.signs).pad_right(max(0, room - left.cell_length) + 1)
         line = Content.assemble(sign, left)
         if at:
             line = line.stylize(self.ink.cursor if self.has_focus else self.ink.resting)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from runbook.glyphs import wants_ascii
+from textual.scrollbar import ScrollBarRender
+
+from runbook.glyphs import ellipsis
 
 
 @dataclass(frozen=True)
@@ -27,18 +28,16 @@ class Signs:
     cursor: str = "▌"
     enter: str = "⏎"
     dot: str = "·"
-    rule: str = "─"
     times: str = "×"
-    ellipsis: str = "…"
+    ellipsis: str = ellipsis(ascii_only=False)
 
 
 UNICODE = Signs(ascii_only=False)
-ASCII = Signs(True, "%", ".", "|", "|", "->", "^", "+", ">", "Enter", "-", "-", "x", "...")
+ASCII = Signs(True, "%", ".", "|", "|", "->", "^", "+", ">", "Enter", "-", "x", ellipsis(ascii_only=True))
 
 
-def choose(environ: Mapping[str, str]) -> Signs:
-    """Return the set for this terminal.
+class PlainBars(ScrollBarRender):
+    """Scroll bars whose ends fall on whole cells, so that no block character is needed."""
 
-    RUNBOOK_ASCII asks for ASCII, and so does the Linux console, whose font lacks most signs.
-    """
-    return ASCII if environ.get("RUNBOOK_ASCII") or environ.get("TERM") == "linux" or wants_ascii() else UNICODE
+    VERTICAL_BARS = [" "]  # noqa: RUF012
+    HORIZONTAL_BARS = [" "]  # noqa: RUF012

@@ -22,7 +22,7 @@ from runbook.session.store import SessionInfo
 from runbook.text import sanitise
 from runbook.triage import Standing, Verdicted
 from runbook.tui import paint
-from runbook.tui.actions import bindings
+from runbook.tui.actions import bindings, key_of
 from runbook.tui.page import Page
 from runbook.tui.rows import Row, Rows
 from runbook.tui.view import View
@@ -66,6 +66,14 @@ class StartScreen(Page):
             super().__init__()
             self.target = target
 
+    class Dropped(Message):
+        """An item of evidence is to be taken out. item: None when the cursor stands on none."""
+
+        def __init__(self, item: Item | None) -> None:
+            """Say which."""
+            super().__init__()
+            self.item = item
+
     def __init__(self) -> None:
         """Make the screen."""
         super().__init__()
@@ -93,7 +101,7 @@ class StartScreen(Page):
         wide = self.has_class("-wide")
         main, side = self.query_one("#main", Rows), self.query_one("#side", Rows)
         for rows in (main, side):
-            rows.ink, rows.sign = view.ink, view.signs.cursor
+            rows.ink, rows.signs = view.ink, view.signs
         room = (width * 3 // 5 if wide else width) - 4
         left = [*self._causes(view, room), _gap(1), *self._flows(view, room)]
         right = [*self._evidence(view, width - room - 6 if wide else room), _gap(2), *self._sessions(view)]
@@ -115,7 +123,7 @@ class StartScreen(Page):
             rows.append(
                 Row(
                     f"{CAUSES} {verdict.cause}",
-                    line.truncate(room, ellipsis=True),
+                    paint.cut(line, room, view.signs),
                     _dim(view, view.say(flow.title) if flow else ""),
                 )
             )
@@ -130,10 +138,10 @@ class StartScreen(Page):
         titles = {name: Content(view.say(flow.title)) for name, flow in view.catalog.flows.items()}
         width = min(max((title.cell_length for title in titles.values()), default=0), room // 2)
         for name, flow in view.catalog.flows.items():
-            short = titles[name].truncate(width, ellipsis=True)
+            short = paint.cut(titles[name], width, view.signs)
             title = short.pad_right(width - short.cell_length + 2)
             line = Content.assemble(title, (view.say(flow.symptom), view.ink.dim))
-            rows.append(Row(f"{FLOWS} {name}", line.truncate(room, ellipsis=True)))
+            rows.append(Row(f"{FLOWS} {name}", paint.cut(line, room, view.signs)))
         return rows
 
     def _evidence(self, view: View, room: int) -> list[Row]:
@@ -141,15 +149,15 @@ class StartScreen(Page):
         width = max((Content(_slot(view, item)).cell_length for item in view.state.items), default=0)
         width = min(width, max(room // 3, 8))
         for i, item in enumerate(view.state.items):
-            slot = Content(_slot(view, item)).truncate(width, ellipsis=True)
+            slot = paint.cut(Content(_slot(view, item)), width, view.signs)
             gone = (f"  {view.word('missing')}", view.ink.warn) if item.missing else ("", "")
-            path = _shorter(sanitise(item.path), view.state.root, max(room - width - 4 - len(gone[0]), 8))
+            path = _shorter(view, sanitise(item.path), max(room - width - 4 - len(gone[0]), 8))
             line = Content.assemble(
                 slot.pad_right(width - slot.cell_length + 2).stylize(view.ink.dim or "not bold"), path, gone
             )
             rows.append(Row(f"{EVIDENCE} {i}", line))
         if not view.state.items:
-            words = view.word("looking" if view.looking else "no_evidence")
+            words = view.word("looking") if view.looking else view.word("no_evidence", key=key_of("start", "app.add"))
             rows.append(Row("", _dim(view, words), rest=False))
         return rows
 
@@ -197,6 +205,12 @@ class StartScreen(Page):
         if target is not None:
             self.post_message(self.Picked(target))
 
+    def action_drop(self) -> None:
+        """Ask whether the item under the cursor is to be taken out of the evidence."""
+        target, items = self.target(), self.view.state.items if self.view is not None else ()
+        mine = target is not None and target.kind == EVIDENCE and int(target.id) < len(items)
+        self.post_message(self.Dropped(items[int(target.id)] if target is not None and mine else None))
+
 
 def _heading(view: View, key: str) -> Row:
     return Row("", Content.styled(view.word(key), view.ink.accent), rest=False)
@@ -216,10 +230,11 @@ def _slot(view: View, item: Item) -> str:
     return words if words and len(words) <= 22 else sanitise(item.slot)
 
 
-def _shorter(path: str, root: str, room: int) -> str:
+def _shorter(view: View, path: str, room: int) -> str:
     """Return a path as seen from RUN, cut at its left to fit."""
+    root = view.state.root
     inside = path[len(root) :].lstrip("/") if root and path.startswith(root.rstrip("/") + "/") else path
-    return inside if len(inside) <= room else "…" + inside[-(room - 1) :]
+    return paint.left_cut(inside, room, view.signs)
 
 
 def _about(view: View, screen: StartScreen, target: Target | None, width: int) -> Content:

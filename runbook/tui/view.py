@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from textual.content import Content
 
 from runbook.catalog import Catalog
 from runbook.flow.model import Flow
-from runbook.glyphs import Sign
+from runbook.glyphs import Sign, as_cut
 from runbook.session.state import SessionState
 from runbook.text import Text, sanitise
 from runbook.triage import Report, Verdicted
@@ -43,7 +42,7 @@ class Running:
 class View:
     """One snapshot.
 
-    running: (run, probe id) to a probe that waits or runs. all_probes: number of probes that triage asks.
+    running: (run, probe id) to a probe that waits or runs. all_probes: what triage asks.
     """
 
     state: SessionState
@@ -53,7 +52,7 @@ class View:
     signs: Signs
     ink: Ink
     running: Mapping[tuple[str, str], Running] = field(default_factory=dict)
-    all_probes: int = 0
+    all_probes: tuple[str, ...] = ()
     looking: bool = False
     saving: bool = False
     trouble: str = ""
@@ -62,7 +61,11 @@ class View:
         """Return `text` in the language, safe to draw; "" for None."""
         return "" if text is None else sanitise(text.say(self.language))
 
-    def word(self, key: str, **values: object) -> str:
+    def safe(self, text: str, limit: int | None = None) -> str:
+        """Return `text` safe to draw, cut to `limit` characters, its cut end in the signs in use."""
+        return as_cut(sanitise(text, limit), ascii_only=self.signs.ascii_only)
+
+    def word(self, key: str, /, **values: object) -> str:
         """Return UI words in the language."""
         return words.word(key, self.language, **values)
 
@@ -75,11 +78,14 @@ class View:
         """Return the node at which the walk through `flow` stands."""
         return position(flow, self.state.walk(flow.flow))
 
-    def run_of(self, flow: Flow, node: str) -> str | None:
-        """Return the run whose findings speak at a node: "" for the first; None for an experiment without a run."""
-        if flow.nodes[node].kind == "experiment":
-            return self.state.attached.get((flow.flow, node))
-        return ""
+    def is_address(self, path: str) -> bool:
+        """Return whether evidence holds `path`, or what it lies in, in a slot of addresses rather than of files."""
+        return any(
+            (path == item.path or path.startswith(item.path.rstrip("/") + "/"))
+            and (slot := self.catalog.slots.get(item.slot)) is not None
+            and slot.holds == "url"
+            for item in self.state.items
+        )
 
     def verdict_of(self, cause: str) -> Verdicted | None:
         """Return how a cause stands in the report."""
@@ -102,10 +108,3 @@ class View:
         """Return sign and word of a status in its colour, padded to `width` cells."""
         words = Content.styled(f"{self.sign(sign)} {sign.words.say(self.language)}", self.role_ink(sign.role))
         return words.pad_right(max(0, width - words.cell_length))
-
-
-class Draws(Protocol):
-    """A screen or widget that draws a snapshot."""
-
-    def show(self, view: View) -> None:
-        """Draw `view`; cheap when nothing changed."""

@@ -53,7 +53,6 @@ class WalkScreen(Page):
         self.flow = flow
         self.node = node
         self._here = ""
-        self.file_only = False
 
     def foot_scopes(self) -> tuple[str, ...]:
         """Return whose keys the foot shows: those of the evidence first while it has the focus."""
@@ -84,7 +83,7 @@ class WalkScreen(Page):
             self.node = self.node if self.node and not self._here else here
             self._here = here
         tree, node, lines = self.query_one(TreePane), self.query_one(NodePane), self.query_one(LinesPane)
-        tree.ink, tree.sign = view.ink, view.signs.cursor
+        tree.ink, tree.signs = view.ink, view.signs
         tree.show_flow(view, self.flow)
         if tree.node_at_cursor() != self.node:
             tree.go_to(self.node)
@@ -116,7 +115,7 @@ class WalkScreen(Page):
 
     def _follow(self) -> None:
         """On a wide terminal the evidence pane follows the chosen citation, without taking the focus."""
-        if not self.has_class("-wide") or self.file_only:
+        if not self.has_class("-wide"):
             return
         citation = self.query_one(NodePane).citation()
         if citation is not None and not isinstance(self.focused, Lines):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 from textual.message import Message
 
+from runbook.evidence import Item
 from runbook.flow.model import Flow
 from runbook.text import sanitise
 
@@ -51,7 +52,7 @@ class Wishes:
             "export": self.export,
             "start": self.app.action_up,
             "attach": lambda: self.attach(flow, node),
-            "add": lambda: self.add(target),
+            "add": lambda: self.add(target, self.app.desk.state.run_at(flow, node) or ""),
             "note": lambda: self.note(wish.flow, node),
             "copy": lambda: self.copy(wish),
             "back": lambda: self.back(flow, target),
@@ -102,8 +103,8 @@ class Wishes:
         else:
             self.app.say(view.word("no_experiment"))
 
-    def add(self, slot: str = "") -> None:
-        """Add evidence: ask for the slot, unless it is known, and for the path."""
+    def add(self, slot: str = "", run: str = "") -> None:
+        """Add evidence to a run: ask for the slot, unless it is known, and for the path."""
         from runbook.tui.dialogs import Choose
 
         view = self.app.view()
@@ -112,7 +113,7 @@ class Wishes:
         def path_of(name: str | None) -> None:
             if name:
                 title = view.word("path_title", slot=view.say(slots[name].title))
-                self._ask(title, view.word("path_hint"), lambda path: self.app.deeds.add(name, path))
+                self._ask(title, view.word("path_hint"), lambda path: self.app.deeds.add(name, path, run))
 
         if slot in slots:
             path_of(slot)
@@ -121,6 +122,23 @@ class Wishes:
             (name, Content.assemble(name.ljust(18), (view.say(one.title), view.ink.dim))) for name, one in slots.items()
         ]
         self.app.push_screen(Choose(view, view.word("slot_title"), choices), path_of)
+
+    def drop(self, item: Item | None) -> None:
+        """Take an item out of the evidence, if the person confirms it."""
+        from runbook.tui.dialogs import Choose
+
+        view = self.app.view()
+        if item is None:
+            self.app.say(view.word("no_item"))
+            return
+        choices = [(word, Content(view.word(word))) for word in ("drop_yes", "drop_no")]
+        title = view.word("drop_title", path=sanitise(item.path))
+
+        def chosen(word: str | None) -> None:
+            if word == "drop_yes":
+                self.app.deeds.drop(item)
+
+        self.app.push_screen(Choose(view, title, choices, view.word("drop_hint")), chosen)
 
     def copy(self, wish: Wish) -> None:
         """Copy a command of the node: OSC 52 and a named file.
@@ -151,7 +169,10 @@ class Wishes:
 
         app = self.app
         names = sorted(formats(), key=lambda name: name != "markdown")
-        app.push_screen(Export(app.view(), names, lambda name, done: app.deeds.export(name, app.inbox.put, done)))
+        deeds = app.deeds
+        app.push_screen(
+            Export(app.view(), names, lambda name, done: deeds.export(name, app.inbox.put, done), deeds.hidden.append)
+        )
 
     def _ask(self, title: str, hint: str, then: Callable[[str], None]) -> None:
         from runbook.tui.dialogs import Ask

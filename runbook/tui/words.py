@@ -26,9 +26,7 @@ WORDS = {
     "all_asked": Text("all {all} probes answered", "{all} 个探针均已回答"),
     "no_cause_yet": Text("nothing confirmed yet", "尚无已确认的原因"),
     "no_cause": Text("nothing confirmed", "没有已确认的原因"),
-    "possible_more": Text("{count} more possible", "另有 {count} 个可能的原因"),
-    "open_nodes": Text("{count} checks open", "{count} 项检查未决"),
-    "no_evidence": Text("none yet; press a to add some", "暂无；按 a 添加"),
+    "no_evidence": Text("none yet; press {key} to add some", "暂无；按 {key} 添加"),
     "looking": Text("looking at the evidence", "正在查看证据"),
     "missing": Text("missing", "缺失"),
     "leads_to": Text("leads to {cause}", "导致 {cause}"),
@@ -42,10 +40,8 @@ WORDS = {
     "not_asked": Text("not asked", "尚未询问"),
     "seconds": Text("{n} s", "{n} 秒"),
     "settle": Text("to settle it: {words}", "如何确定：{words}"),
-    "needs": Text("needs {slots}", "需要 {slots}"),
     "threshold": Text("threshold {value}", "阈值 {value}"),
     "source": Text("from {source}", "来源：{source}"),
-    "answers": Text("Answers", "答案"),
     "answered_by": Text("answered {answer}, by {who}", "{who} 回答了 {answer}"),
     "by_probe": Text("probe", "探针"),
     "by_person": Text("a person", "人工"),
@@ -61,10 +57,6 @@ WORDS = {
     "verify_how": Text("ask again afterwards: {probes}", "修复后重新询问：{probes}"),
     "notes": Text("Notes", "备注"),
     "change": Text("Change the launch script", "修改启动脚本"),
-    "change_add": Text("add", "添加"),
-    "change_remove": Text("remove", "删除"),
-    "change_set": Text("set", "设置"),
-    "change_env": Text("env", "环境变量"),
     "attached": Text("attached run: {run}", "已附上的运行：{run}"),
     "elsewhere": Text("you look ahead; the walk stands at {node}", "正在预览；走查位于 {node}"),
     "unwalked": Text(
@@ -73,7 +65,8 @@ WORDS = {
     # recommended action
     "do_accept": Text("Accept {answer}", "接受 {answer}"),
     "do_wait": Text(
-        "{count} probes running; x cancels, a number answers by hand", "{count} 个探针运行中；x 取消，数字键手动回答"
+        "{count} probes running; {key} cancels, a number answers by hand",
+        "{count} 个探针运行中；{key} 取消，数字键手动回答",
     ),
     "do_earlier": Text("Answer {answer} again", "再次回答 {answer}"),
     "do_attach": Text("Attach the new run", "附上新的运行"),
@@ -86,7 +79,7 @@ WORDS = {
     "do_back": Text("Go back to {node}", "回退到 {node}"),
     "do_start": Text("Choose another flow", "选择另一个流程"),
     # evidence view
-    "no_file": Text("no evidence chosen; e opens what proves a finding", "未选择证据；按 e 打开证明"),
+    "no_file": Text("no evidence chosen; {key} opens what proves a finding", "未选择证据；按 {key} 打开证明"),
     "opening": Text("opening {path}", "正在打开 {path}"),
     "slow_disk": Text("still opening; the disk is slow, the rest works", "仍在打开；磁盘较慢，其余功能可用"),
     "file_binary": Text(
@@ -102,7 +95,6 @@ WORDS = {
     "no_end": Text("the end of a compressed file is not known; scroll on", "压缩文件的末尾未知，请继续滚动"),
     "line": Text("line {n}", "第 {n} 行"),
     "byte": Text("byte {n}", "字节 {n}"),
-    "citation_of": Text("{n} of {all}", "{n}/{all}"),
     # dialogs
     "note_title": Text("Note", "备注"),
     "note_hint": Text("Enter keeps it, Esc drops it", "Enter 保存，Esc 放弃"),
@@ -111,6 +103,15 @@ WORDS = {
     "exporting": Text("writing", "正在写入"),
     "exported": Text("written to", "已写入"),
     "not_exported": Text("nothing was written", "没有写入任何内容"),
+    "hide_it": Text("hide {shown} everywhere in the ticket, and write it", "在整个工单中隐藏 {shown}，然后写出"),
+    "hide_not": Text("leave; the evidence screen takes an item out with {key}", "离开；可在证据列表按 {key} 移除该项"),
+    "drop_title": Text("Take {path} out of the evidence?", "将 {path} 移出证据？"),
+    "drop_hint": Text(
+        "the file itself stays; what cites it is asked again", "文件本身不受影响；引用它的检查会重新询问"
+    ),
+    "drop_yes": Text("take it out", "移除"),
+    "drop_no": Text("keep it", "保留"),
+    "no_item": Text("choose an item of the evidence first", "请先选择一项证据"),
     "answer_title": Text("Answer by hand", "手动回答"),
     "slot_title": Text("Which kind of evidence?", "哪一类证据？"),
     "path_title": Text("Path for {slot}", "{slot} 的路径"),
@@ -137,12 +138,12 @@ WORDS = {
     "no_answer": Text("this node has no such answer", "该节点没有这个答案"),
     "no_experiment": Text("this node is no experiment", "该节点不是实验"),
     "no_citation": Text("no evidence is cited here", "这里没有引用证据"),
+    "not_opened": Text("the session stays closed: {why}", "会话未打开：{why}"),
     "failed": Text("that did not work: {why}", "操作失败：{why}"),
-    "quit_saved": Text("saved", "已保存"),
 }
 
 
-def word(key: str, language: str, **values: object) -> str:
+def word(key: str, language: str, /, **values: object) -> str:
     """Return the UI words of `key` in `language`, with `values` filled in.
 
     Raises KeyError for a key that is not there.

@@ -1,9 +1,10 @@
-"""Ask a probe of logs, and check what holds for every finding."""
+"""Ask a probe, and check what holds for every finding; and the lines of which small logs are made."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from runbook.evidence import Evidence
 from runbook.finding import Finding
 from runbook.probe import Probe, silent
 from tests.helpers import check_citations, evidence_of
@@ -16,9 +17,14 @@ HEALTHY = ("healthy", "ray-ok", "two-jobs")
 """Logs in which no probe may find a problem."""
 
 
-def ask(probe: Probe, *paths: Path, **more: Path) -> Finding:
-    """Run a probe over logs and, by slot, other evidence; its citations must be true and its answer declared."""
-    finding = probe.run(evidence_of(*(("log", path) for path in paths), *more.items()), silent)
+def ask(probe: Probe, *paths: Path, **more: Path | str) -> Finding:
+    """Run a probe over logs and, by slot, other evidence."""
+    return ask_of(probe, evidence_of(*(("log", path) for path in paths), *more.items()))
+
+
+def ask_of(probe: Probe, evidence: Evidence) -> Finding:
+    """Run a probe; the citations of its finding must be true and its answer declared."""
+    finding = probe.run(evidence, silent)
     check_citations(finding)
     assert finding.answer is None or finding.answer in probe.answers
     assert (finding.answer is not None) == finding.verdict.decides

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from runbook.finding import Finding
-from runbook.probe import Probe, silent
-from tests.helpers import check_citations, evidence_of
+from runbook.probe import Probe
+from tests.probes import asking
 
 RAY_START = "ray start --head --node-ip-address 127.0.0.1 --num-gpus 8 --disable-usage-stats"
 WHOLE = ("--hf-checkpoint /models/toy", "--ref-load /models/toy_torch_dist", "--rollout-batch-size 32")
@@ -26,9 +26,7 @@ def script(*flags: str, before: str = RAY_START, exports: str = "", env: str = "
 
 def table(**rows: object) -> str:
     """Return an arguments table as Megatron prints it (training/arguments.py, `_print_args`)."""
-    ruler = "-" * 24
-    body = "".join(f"  {name} {'.' * (48 - len(name))} {value}\n" for name, value in sorted(rows.items()))
-    return f"{ruler} arguments {ruler}\n{body}{'-' * 20} end of arguments {'-' * 21}\n"
+    return "\n".join(asking.table(**dict(sorted(rows.items())))) + "\n"
 
 
 def write(folder: Path, name: str, text: str | bytes) -> str:
@@ -40,14 +38,8 @@ def write(folder: Path, name: str, text: str | bytes) -> str:
 
 
 def ask(probe: Probe, **slots: str) -> Finding:
-    """Ask a probe; its citations must be true and its answer declared."""
-    finding = probe.run(evidence_of(*slots.items()), silent)
-    check_citations(finding)
-    assert finding.answer is None or finding.answer in probe.answers
-    assert (finding.answer is not None) == finding.verdict.decides
-    assert finding.summary.en
-    assert finding.summary.zh
-    return finding
+    """Ask a probe of evidence by slot."""
+    return asking.ask(probe, **slots)
 
 
 def ask_script(probe: Probe, folder: Path, text: str, **slots: str) -> Finding:

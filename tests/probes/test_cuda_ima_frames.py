@@ -8,6 +8,7 @@ import pytest
 
 from probes.cuda_ima_frames import ima_frames
 from tests.probes.asking import DATA, HEALTHY, ask, ask_text, word
+from tests.probes.scripts import RAY_START, script
 
 IMA = "torch.AcceleratorError: CUDA error: an illegal memory access was encountered"
 SRT = "/sgl-workspace/sglang/python/sglang/srt"
@@ -46,14 +47,63 @@ def test_the_innermost_telling_frame_decides(tmp_path: Path, frames: list[tuple[
     assert word(ask_text(ima_frames, tmp_path, *_trace(*frames))) == f"warning:{answer}"
 
 
-def test_a_blocking_run_makes_the_lead_a_proof(tmp_path: Path) -> None:
-    """With CUDA_LAUNCH_BLOCKING=1 in the launch script the frames are trusted; commented out they are not."""
-    log, launch = tmp_path / "job.log", tmp_path / "launch.sh"
-    log.write_text("\n".join(_trace(GRAPH)) + "\n")
-    launch.write_text("# export CUDA_LAUNCH_BLOCKING=1\n")
-    assert word(ask(ima_frames, log, launch=launch)) == "warning:cuda-graph"
-    launch.write_text('RUNTIME_ENV_JSON="{\\"env_vars\\": {\\"CUDA_LAUNCH_BLOCKING\\": \\"1\\"}}"\n')
-    assert word(ask(ima_frames, log, launch=launch)) == "problem:cuda-graph"
+ON = ',\n    \\"CUDA_LAUNCH_BLOCKING\\": \\"1\\"'
+EXPORT = "export CUDA_LAUNCH_BLOCKING=1"
+NOT_BLOCKING = {
+    "a comment": script(exports=f"# {EXPORT}"),
+    "an echo": script(exports='echo "to debug: CUDA_LAUNCH_BLOCKING=1"'),
+    "an echo of JSON": script(exports='echo \'{"CUDA_LAUNCH_BLOCKING": "1"}\''),
+    "another value": script(env=ON.replace('1\\"', '10\\"')),
+    "an export after ray start": script(before=f"{RAY_START}\n{EXPORT}"),
+    "an export and no ray start": script(exports=EXPORT, before=""),
+    "set and not exported": script(exports="CUDA_LAUNCH_BLOCKING=1"),
+    "for the command alone": script().replace("ray job submit", "CUDA_LAUNCH_BLOCKING=1 ray job submit"),
+    "under a condition": script(exports=f'if [ -n "$DEBUG" ]; then {EXPORT}; fi'),
+    "a default of the caller's": script(env=ON.replace('1\\"', '${CUDA_LAUNCH_BLOCKING:-1}\\"')),
+    "for the trainers alone": script('--train-env-vars \'{"CUDA_LAUNCH_BLOCKING":"1"}\''),
+    "in one of two commands": script(env=ON) + script().replace("train.py", "train_async.py"),
+    "no command at all": "echo CUDA_LAUNCH_BLOCKING=1\n",
+}
+
+
+def _ask_blocking(folder: Path, frames: list[str], text: str) -> str:
+    log, launch = folder / "job.log", folder / "launch.sh"
+    log.write_text("\n".join(frames) + "\n")
+    launch.write_text(text)
+    return word(ask(ima_frames, log, launch=launch))
+
+
+@pytest.mark.parametrize("text", NOT_BLOCKING.values(), ids=list(NOT_BLOCKING))
+def test_text_that_does_not_reach_the_engine_leaves_a_lead(tmp_path: Path, text: str) -> None:
+    """Only a variable that arrives in the failing process makes its traceback a proof."""
+    assert _ask_blocking(tmp_path, _trace(MODEL, COMBINE), text) == "warning:deepep"
+
+
+@pytest.mark.parametrize("text", [script(env=ON), script(exports=EXPORT)], ids=["runtime env", "before ray start"])
+def test_a_blocking_run_makes_the_lead_a_proof(tmp_path: Path, text: str) -> None:
+    """In the runtime env, or exported before `ray start` on the machine of the process, the frames are trusted."""
+    assert _ask_blocking(tmp_path, _trace(MODEL, COMBINE), text) == "problem:deepep"
+    assert _ask_blocking(tmp_path, _trace(BATCH, (EAGLE, "draft"), MODEL), text) == "problem:speculative"
+
+
+@pytest.mark.parametrize("frames", [[GRAPH], [BATCH, (EAGLE, "draft"), DRAFT_GRAPH], [GRAPH, MODEL, COMBINE]])
+def test_inside_a_graph_even_a_blocking_run_gives_a_lead(tmp_path: Path, frames: list[tuple[str, str]]) -> None:
+    """The kernels of a captured graph are launched together, so no frame tells which of them failed."""
+    assert _ask_blocking(tmp_path, _trace(*frames), script(env=ON)).startswith("warning:")
+
+
+def test_an_export_on_the_head_proves_nothing_of_another_machine(tmp_path: Path) -> None:
+    """A process whose prefix carries an ip runs on another machine than the driver."""
+    frames = [line.replace("pid=9)", "pid=9, ip=10.0.0.7)") for line in _trace(MODEL, COMBINE)]
+    assert _ask_blocking(tmp_path, frames, script(exports=EXPORT)) == "warning:deepep"
+    assert _ask_blocking(tmp_path, frames, script(env=ON)) == "problem:deepep"
+
+
+def test_a_variable_of_the_trainers_counts_for_trainers(tmp_path: Path) -> None:
+    """--train-env-vars makes a trainer's traceback a proof; the engine's stays a lead."""
+    text = script('--train-env-vars \'{"CUDA_LAUNCH_BLOCKING":"1"}\'')
+    frames = [line.replace("SGLangEngine", "MegatronTrainRayActor") for line in _trace(TRAIN_COMBINE)]
+    assert _ask_blocking(tmp_path, frames, text) == "problem:deepep"
 
 
 @pytest.mark.parametrize(

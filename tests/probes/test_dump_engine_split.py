@@ -64,6 +64,14 @@ def test_a_field_that_separates_them_proves_one_engine(fields: Callable[[int], d
     assert word(finding) == "problem:one-engine"
 
 
+def test_a_split_of_a_few_samples_is_a_lead(tmp_path: Path) -> None:
+    """Six of 24 garbled, all of one host of two, is 2 in 134,596 by chance: a pattern, and less than a proof."""
+    bad = (1, 6, 7, 15, 20, 22)
+    finding = of(write(tmp_path, lambda n: n in bad, lambda n: {"metadata": {"host": str(n in bad)}}, 24))
+    assert word(finding) == "warning:one-engine"
+    assert finding.measurements[0].value == pytest.approx(2 / 134596)
+
+
 def test_a_turn_is_a_hint_and_not_a_proof(tmp_path: Path) -> None:
     """Every eighth sample garbled is a warning that names the turn."""
     finding = of(write(tmp_path, lambda n: n % 8 == 3, lambda _: {"weight_versions": ["1"]}, count=64))

@@ -80,7 +80,7 @@ def test_the_tied_head_is_not_needed() -> None:
 
 
 def test_the_large_models_have_their_numbers() -> None:
-    """Layers, dense layers and experts of the published models (FACTS: slime's model scripts) give their counts."""
+    """Layers, dense layers and experts of the published models (slime's scripts/models) give their counts."""
     kimi = needed(config_of("kimi_k2", **{**MLA, "num_hidden_layers": 61, "n_routed_experts": 384}))
     assert sum(".experts." in name for name in kimi) == 60 * 384 * 3
     assert "model.layers.0.mlp.gate_proj.weight" in kimi

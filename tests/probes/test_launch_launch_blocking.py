@@ -24,6 +24,10 @@ PASSED = ',\n    \\"CUDA_LAUNCH_BLOCKING\\": \\"1\\"'
         ("", "", RAY_START, ('--train-env-vars \'{"CUDA_LAUNCH_BLOCKING":"1"}\'',), "ok:train-only"),
         ("", "", RAY_START, (), "ok:off"),
         ("export CUDA_LAUNCH_BLOCKING=0", "", RAY_START, (), "ok:off"),
+        ("export CUDA_LAUNCH_BLOCKING=10", "", RAY_START, (), "ok:off"),
+        ('echo "CUDA_LAUNCH_BLOCKING=1"', "", RAY_START, (), "ok:off"),
+        (f'if [ -n "$DEBUG" ]; then {BLOCKING}; fi', "", RAY_START, (), "unknown"),
+        ("", PASSED.replace('1\\"', '${CUDA_LAUNCH_BLOCKING:-1}\\"'), RAY_START, (), "unknown"),
     ],
 )
 def test_launch_blocking_must_reach_the_workers(

@@ -10,16 +10,19 @@ import pytest
 
 from probes.megatron_checkpoint_dir import checkpoint_dir
 from probes.readers.torch_dist import TRACKER, read_metadata
+from runbook.evidence import Evidence, Item
 from runbook.finding import Finding
 from runbook.probe import silent
+from runbook.text import Text
 from tests.helpers import check_citations, evidence_of
 from tests.probes.asking import word
 from tests.probes.readers.pickles import DATA
+from tests.probes.scripts import script, write
 
 ITERATION = "iter_0000000"
 
 
-def of(**slots: Path) -> Finding:
+def of(**slots: Path | str) -> Finding:
     """Run the probe on folders by slot; its citations must be true."""
     finding = checkpoint_dir.run(evidence_of(*slots.items()), silent)
     check_citations(finding)
@@ -58,6 +61,56 @@ def test_a_missing_tracker_beside_iterations(whole: Path) -> None:
     finding = of(megatron_load=whole)
     assert word(finding) == "problem:no-tracker"
     assert ITERATION in finding.summary.en
+
+
+@pytest.fixture
+def saving(whole: Path) -> Path:
+    """Return a checkpoint without tracker: a save that has not ended, or a lost tracker."""
+    (whole / TRACKER).unlink()
+    return whole
+
+
+def test_a_first_save_that_has_not_ended_is_unknown(saving: Path, tmp_path: Path) -> None:
+    """--load that is also --save, as slime's scripts have it, is written to; a healthy log proves as little."""
+    launch = write(tmp_path, "run.sh", script(f"--load {saving}", f"--save {saving}"))
+    assert word(of(megatron_load=saving, launch=launch)) == "unknown"
+    loaded = "  successfully loaded checkpoint from /models/ref [ t 1/1, p 1/1 ] at iteration 0\n"
+    log = write(tmp_path, "job.log", loaded + "rollout 0: {'rollout/log_probs': -0.3}\n")
+    assert word(of(megatron_load=saving, launch=launch, log=log)) == "unknown"
+    assert word(of(megatron_load=saving, log=log)) == "unknown"
+
+
+def test_a_folder_that_merely_lies_there_is_unknown(saving: Path) -> None:
+    """What discovery found in RUN may be what the job writes; what a script or a person names was to be loaded."""
+    for path in (saving, saving / ITERATION):
+        found = Evidence((Item("megatron_load", str(path), Text("found", "找到"), origin="found"),))
+        assert word(checkpoint_dir.run(found, silent)) == "unknown"
+
+
+@pytest.mark.parametrize("flags", [("--save /ckpt/new",), ("--save {}", "--ckpt-step 0000007")])
+def test_what_was_meant_to_be_loaded_is_a_problem(saving: Path, tmp_path: Path, flags: tuple[str, ...]) -> None:
+    """A folder that is not --save, or an iteration asked for by number, shows that the tracker is lost; it is cited."""
+    given = (f"--load {saving}", *(flag.format(saving) for flag in flags))
+    finding = of(megatron_load=saving, launch=write(tmp_path, "run.sh", script(*given)))
+    assert word(finding) == "problem:no-tracker"
+    assert finding.citations[-1].path.endswith("run.sh")
+
+
+def test_a_log_that_tried_the_folder_is_a_problem(saving: Path, tmp_path: Path) -> None:
+    """Megatron's line about the missing tracker names this folder, wherever the copy lies now."""
+    launch = write(tmp_path, "run.sh", script("--load /old/place/ckpt", "--save /old/place/ckpt"))
+    line = f"WARNING: could not find the metadata file /old/place/ckpt/{TRACKER}"
+    finding = of(megatron_load=saving, launch=launch, log=write(tmp_path, "job.log", line + "\n"))
+    assert word(finding) == "problem:no-tracker"
+    assert finding.citations[-1].excerpt == line
+
+
+def test_an_iteration_that_the_script_does_not_name_is_unknown(saving: Path, tmp_path: Path) -> None:
+    """A person may point at iter_* inside the folder that the script names rightly."""
+    launch = write(tmp_path, "run.sh", script(f"--load {saving}"))
+    assert word(of(megatron_load=saving / ITERATION, launch=launch)) == "unknown"
+    launch = write(tmp_path, "run.sh", script(f"--load {saving / ITERATION}"))
+    assert word(of(megatron_load=saving / ITERATION, launch=launch)) == "problem:no-tracker"
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def test_steady_runs_are_steady(name: str) -> None:
 def test_the_real_broken_update_is_told_and_tabled() -> None:
     """Rollout 0 is healthy, 1 to 3 are broken; the table shows both side by side."""
     finding = ask(rollout_change, DATA / "garbled-after-update.log")
-    assert word(finding) == "problem:broken-after-update"
+    assert word(finding) == "warning:broken-after-update"
     assert finding.citations[0].count == 3
     assert [row[0] for row in finding.tables[0].rows] == ["0", "1", "2", "3"]
 
@@ -35,7 +35,7 @@ def test_the_real_broken_update_is_told_and_tabled() -> None:
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
-        pytest.param([*_good(0), *_bad(1), *_bad(2)], "problem:broken-after-update", id="after the first update"),
+        pytest.param([*_good(0), *_bad(1), *_bad(2)], "warning:broken-after-update", id="after the first update"),
         pytest.param([*_good(0), *_bad(1), *_good(2)], "warning:broken-after-update", id="and good again"),
         pytest.param([*_good(0), *_good(1), *_bad(2)], "warning:broken-later", id="later"),
         pytest.param([*_bad(0), *_bad(1)], "warning:broken-from-start", id="from the start"),

@@ -144,7 +144,7 @@ def test_a_packed_embedding_or_head_is_a_problem(tmp_path: Path, lost: str, tens
 
 
 def test_a_packed_gate_of_a_shared_expert_is_a_problem(tmp_path: Path) -> None:
-    """The default rules do not know shared_expert_gate (FACTS 4.4), which SGLang builds plain."""
+    """The default rules do not know shared_expert_gate (convert_hf_to_int4_direct.py), which SGLang builds plain."""
     config = config_of("qwen3_next", **MOE, **{**LINEAR, "shared_expert_intermediate_size": 64})
     finding = ask(nonlinear, convert(tmp_path, config, DEFAULT_IGNORE))
     assert word(finding) == "problem:not-covered"

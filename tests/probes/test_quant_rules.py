@@ -59,7 +59,7 @@ def test_the_library_itself_agrees(ignore: list[str], module: str) -> None:
 
 
 def test_the_router_rule_of_the_guide_protects_in_slime_and_gate_dollar_does_not() -> None:
-    """What FACTS 4.1 says of the rules that people write."""
+    """The prefix rules of slime, its `re:` rules and SGLang's treat the same words differently."""
     router, dense = "model.layers.3.mlp.gate.weight", "model.layers.3.mlp.gate_proj.weight"
     assert slime_packs(router, 2, ["re:.*mlp.gate$"])
     assert sglang_ignores(router.removesuffix(".weight"), ["re:.*mlp.gate$"])

@@ -14,7 +14,7 @@ from probes.rollout_coherence import coherence
 from runbook.finding import Finding
 from runbook.probe import silent
 from tests.helpers import check_citations, evidence_of
-from tests.probes.asking import STAMP, ask, word
+from tests.probes.asking import STAMP, ask, manager, word
 from tests.probes.readers.pickles import DUMPS, torch_zip
 from tests.probes.test_text_quality import GARBLED, HEALTHY
 
@@ -78,6 +78,21 @@ def test_the_share_of_garbled_samples_decides(garbled: int, fine: int, answer: s
     assert of_dumps(tmp_path).answer == answer
 
 
+@pytest.mark.parametrize(
+    ("garbled", "fine", "verdict"),
+    [(1, 0, "warning"), (1, 1, "warning"), (1, 3, "warning"), (2, 0, "problem"), (2, 2, "problem"),
+     (2, 20, "warning"), (4, 20, "problem"), (16, 0, "problem")],
+)  # fmt: skip
+def test_only_as_many_as_no_mistake_explains_are_a_problem(
+    garbled: int, fine: int, verdict: str, tmp_path: Path
+) -> None:
+    """With 3 in 2,900 misjudged, one of one is 1e-3, two of four 6e-6, two of 22 2.5e-4, four of 24 1e-8."""
+    write(tmp_path, 0, *[GARBLED["rare-chinese"]] * garbled, *[HEALTHY["en-prose"]] * fine)
+    finding = of_dumps(tmp_path)
+    assert finding.verdict.value == verdict
+    assert (finding.measurements[0].value <= 1e-4) is (verdict == "problem")
+
+
 def test_short_and_aborted_samples_do_not_dilute_the_share(tmp_path: Path) -> None:
     """Answers of one word say nothing about the text, and aborted samples are not answers."""
     write(tmp_path, 0, *[GARBLED["symbols"]] * 4, *["42"] * 40)
@@ -89,8 +104,12 @@ def test_short_and_aborted_samples_do_not_dilute_the_share(tmp_path: Path) -> No
 
 
 def test_empty_responses_are_a_problem_of_their_own(tmp_path: Path) -> None:
-    """Half of the responses empty is `empty`, a few are not."""
+    """Half of the responses empty is `empty`, a few are not; nearly all of many are a problem."""
     write(tmp_path, 0, "", "<|im_end|>", "\n", HEALTHY["de"])
+    assert word(of_dumps(tmp_path)) == "warning:empty"
+    write(tmp_path, 0, *[""] * 7)
+    assert word(of_dumps(tmp_path)) == "warning:empty"
+    write(tmp_path, 0, *[""] * 9, HEALTHY["de"])
     assert word(of_dumps(tmp_path)) == "problem:empty"
     write(tmp_path, 0, "", *[HEALTHY["de"]] * 9)
     assert word(of_dumps(tmp_path)) == "ok:coherent"
@@ -132,12 +151,62 @@ def printed(response: str, prompt: str = "<|im_start|>user\n1+1?<|im_end|>\n<|im
 
 @pytest.mark.parametrize("name", ["english-token-salad", "mixed-scripts", "exclamation-marks", "newlines"])
 def test_a_garbled_sample_printed_in_a_log_is_cited_by_its_line(name: str, tmp_path: Path) -> None:
-    """Without a dump the printed sample answers; the citation is that very line."""
+    """Without a dump the printed sample answers; the citation is that very line, and one sample is a warning."""
     log = tmp_path / "job.log"
     log.write_text(f"{STAMP}rollout.py:1 - Router launched at 10.0.0.1:3000\n{printed(GARBLED[name])}\n")
     finding = ask(coherence, log)
-    assert word(finding) == "problem:garbled"
+    assert word(finding) == "warning:garbled"
     assert finding.citations[0].line == 2
+
+
+def rollouts(*texts: tuple[str, str], start: int | None = 0) -> str:
+    """Return the lines of rollouts that print these first and last samples; without `start` no metric line follows."""
+    lines = []
+    for place, (first, last) in enumerate(texts):
+        lines.append(printed(first))
+        lines.append(printed(last).replace("First rollout sample", "Finish rollout"))
+        lines += [manager(start + place)] if start is not None else []
+    return "\n".join(lines) + "\n"
+
+
+FINE = (HEALTHY["en-prose"], HEALTHY["de"])
+BROKEN = (GARBLED["mixed-scripts"], GARBLED["english-token-salad"])
+
+
+@pytest.mark.parametrize(("start", "told", "first"), [(0, "5", "rollout 0"), (20, "25", "rollout 20")])
+def test_a_later_printed_rollout_is_told_as_later(tmp_path: Path, start: int, told: str, first: str) -> None:
+    """Rollout 0 fine and rollout 5 garbled is not a broken first rollout; the manager's line says the number."""
+    log = tmp_path / "job.log"
+    log.write_text(rollouts(*[FINE] * 5, BROKEN, start=start))
+    finding = ask(coherence, log)
+    assert word(finding) == "problem:garbled"
+    assert finding.summary.en.startswith(f"Rollout {told} is garbled: 2 of 2 samples")
+    assert f"{first} is coherent, so it began after a weight update" in finding.summary.en
+    assert [row[1] for row in finding.tables[0].rows] == [*["coherent"] * 5, "garbled"]
+
+
+def test_without_metric_lines_a_printed_rollout_is_named_by_its_place(tmp_path: Path) -> None:
+    """The log may begin anywhere, so the place is not called the rollout's number."""
+    log = tmp_path / "job.log"
+    log.write_text(rollouts(FINE, FINE, BROKEN, start=None))
+    assert ask(coherence, log).summary.en.startswith("Printed rollout no. 3 is garbled")
+
+
+def test_the_same_samples_in_two_logs_count_once(tmp_path: Path) -> None:
+    """The driver's log repeats what the worker's own file has."""
+    for name in ("driver.log", "worker.log"):
+        (tmp_path / name).write_text(rollouts((GARBLED["symbols"], HEALTHY["de"])))
+    finding = ask(coherence, tmp_path / "driver.log", tmp_path / "worker.log")
+    assert word(finding) == "warning:partly-garbled"
+    assert len(finding.tables[0].rows) == 1
+
+
+def test_single_garbled_samples_in_many_rollouts_are_weighed_against_all(tmp_path: Path) -> None:
+    """Three odd samples among eighty are no proof, though each makes its own rollout look half garbled."""
+    log = tmp_path / "job.log"
+    odd = (GARBLED["symbols"], HEALTHY["de"])
+    log.write_text(rollouts(odd, *[FINE] * 12, odd, *[FINE] * 12, odd, *[FINE] * 13))
+    assert word(ask(coherence, log)) == "warning:partly-garbled"
 
 
 @pytest.mark.parametrize("name", ["think-backtrack", "json", "zh-tech", "short-number", "latex", "tool-calls"])
@@ -170,4 +239,4 @@ def test_hostile_printed_samples_never_break_the_probe(response: str, tmp_path_f
     """Whatever a model says, the finding is safe text and its citation is true."""
     log = tmp_path_factory.mktemp("log") / "job.log"
     log.write_bytes((printed(response) + "\n").encode("utf-8", "surrogatepass"))
-    assert ask(coherence, log).verdict.value in ("ok", "problem")
+    assert ask(coherence, log).verdict.value in ("ok", "warning")

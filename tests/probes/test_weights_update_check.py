@@ -21,7 +21,10 @@ BUFFER = (
     "(SGLangEngine pid=952) name=model.layers.0.self_attn.rotary_emb.cos_sin_cache max_abs_err=1.9 mean_abs_err=0.6"
 )
 DRIVER = "requests.exceptions.HTTPError: {} Client Error: Bad Request for url: http://192.0.2.2:15000/weights_checker"
-NOTE = 'response.text=\'{"success":false,"message":"check tensor equality failed:\\\\nname=model.norm.weight max_abs_err=0.9"}\''
+NOTE = (
+    'response.text=\'{"success":false,"message":"check tensor equality failed:'
+    "\\\\nname=model.norm.weight max_abs_err=0.9\"}'"
+)
 
 
 @pytest.mark.parametrize(

@@ -102,14 +102,14 @@ def megatron(name: str) -> str:
 
 def other_rows(tensor: NDArray[np.uint16]) -> NDArray[np.uint16]:
     """Return a tensor of whose rows a few are others."""
-    found = tensor.copy()
+    found: NDArray[np.uint16] = tensor.copy()
     found[20:24] = bits(noise(found[20:24].shape, 991) * 0.02)
     return found
 
 
 def one_nan(tensor: NDArray[np.uint16]) -> NDArray[np.uint16]:
     """Return a tensor with one NaN in it."""
-    found = tensor.copy()
+    found: NDArray[np.uint16] = tensor.copy()
     found[1, 2] = 0x7FC0
     return found
 
@@ -121,7 +121,8 @@ def padded(tensor: NDArray[np.uint16]) -> NDArray[np.uint16]:
 
 def interleaved(tensor: NDArray[np.uint16]) -> NDArray[np.uint16]:
     """Return the rows of each head in the other order of rotary embeddings."""
-    return tensor.reshape(-1, 2, 8, tensor.shape[1]).transpose(0, 2, 1, 3).reshape(tensor.shape)
+    found: NDArray[np.uint16] = tensor.reshape(-1, 2, 8, tensor.shape[1]).transpose(0, 2, 1, 3).reshape(tensor.shape)
+    return found
 
 
 O2 = "layers.2.self_attn.o_proj.weight"

@@ -50,6 +50,18 @@ def load(evidence: Evidence, report: Progress) -> Finding:
     return _ask(evidence, b"load:", found_in)
 
 
+@probe("small.whole", needs="log", answers=("loaded", "not-loaded"), en="Is it whole?", zh="完整吗？", heavy=True)
+def bulk(evidence: Evidence, report: Progress) -> Finding:
+    """Say what `small.load` says, after reading very much."""
+    return load.run(evidence, report)
+
+
+@probe("small.none", needs="log", answers=("yes", "no"), en="Is it odd?", zh="异常吗？")
+def none(evidence: Evidence, report: Progress) -> Finding:
+    """Cannot tell, whatever the log says."""
+    return unknown("It is not said.", "没有说明。", settle_en="Ask a person.", settle_zh="请询问相关人员。")
+
+
 @probe("small.slow", needs="log", answers=("yes",), en="Does it take long?", zh="要很久吗？")
 def slow(evidence: Evidence, report: Progress) -> Finding:
     """Say that it began, by a file beside the log, and never answer."""

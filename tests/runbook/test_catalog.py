@@ -165,7 +165,7 @@ def test_a_broken_module_is_reported_and_the_rest_works(acme: Packages) -> None:
     probes, _, _, flows, _, broken, _ = acme.catalog()
     assert "acme.fan" in probes
     assert "acme" in flows
-    reasons = {module.removeprefix("acme."): reason.partition(":")[0] for module, reason in broken}
+    reasons = {module.removeprefix("acme."): reason.partition(":")[0] for module, reason, *_ in broken}
     assert {name: reasons.get(name) for name in ("syntax", "lacks", "raises", "leaves")} == {
         "syntax": "SyntaxError",
         "lacks": "ModuleNotFoundError",
@@ -184,26 +184,93 @@ def test_an_entry_point_to_nothing_is_reported(packages: Packages) -> None:
     probes, _, _, flows, _, broken, _ = packages.catalog()
     assert probes
     assert flows
-    assert "ghost_that_is_not_there" in [module for module, _ in broken]
+    assert "ghost_that_is_not_there" in [module for module, *_ in broken]
 
 
-def test_two_probes_of_one_name_are_an_error(acme: Packages) -> None:
-    """A second probe with a known id is refused with the name of its module; the same probe imported twice is one."""
-    (acme.site / "acme" / "again.py").write_text("from acme.fans import fan\n")
-    assert "acme.fan" in acme.catalog()[0]
-    (acme.site / "acme" / "other.py").write_text(PROBE)
-    kind, message = acme.catalog()
-    assert kind == "RunbookError"
-    assert "acme.other" in message
-    assert "acme.fan" in message
+def test_a_second_thing_of_a_name_is_left_out_and_named(acme: Packages) -> None:
+    """A second probe, slot, flow or cause of a known name is named with its place, the first stays, all else works.
+
+    The same probe imported twice is one.
+    """
+    folder = acme.site / "acme"
+    (folder / "again.py").write_text("from acme.fans import fan\n")
+    before = acme.catalog()
+    assert "acme.fan" in before[0]
+    (folder / "other.py").write_text(PROBE.replace('Text("rack", "机柜")', 'Text("other", "其他")'))
+    (folder / "second.yaml").write_text(FLOW.replace("en: Racks", "en: Other racks"))
+    acme.add("late", {"causes.yaml": CAUSES.replace("Dust", "Other dust")}, "[slime_runbook.flows]\nzzz = late\n")
+    probes, slots, _, flows, causes, broken, titles = acme.catalog()
+    assert (probes, slots, flows, causes, titles["acme"]) == (*before[:2], before[3], before[4], "Racks")
+    told = [(source, reason) for source, reason, *_ in broken if [source, reason] not in [b[:2] for b in before[5]]]
+    assert told == [
+        ("acme.other", "a second probe is called acme.fan; rename one of them"),
+        ("acme.other", "a second slot is called rack; rename one of them"),
+        (
+            str(folder / "second.yaml"),
+            f"{folder / 'second.yaml'}:2:1: a second flow is called 'acme' (rename one of them)",
+        ),
+        (
+            str(acme.site / "late" / "causes.yaml"),
+            f"{acme.site / 'late' / 'causes.yaml'}:2:3: a second cause is called 'acme-dust' (rename one of them)",
+        ),
+    ]
+    listed = acme.run("flows", "list")
+    assert listed.returncode == 0
+    assert "second.yaml:2:1: a second flow" in listed.stderr
+    linted = acme.run("flows", "lint")
+    assert linted.returncode == 1
+    assert "second.yaml:2:1: a second flow" in linted.stdout
+    assert "causes.yaml:2:3: a second cause" in linted.stdout
 
 
-def test_two_flows_of_one_name_are_an_error(acme: Packages) -> None:
-    """A second installed flow with a known id is refused with its file."""
-    (acme.site / "acme" / "second.yaml").write_text(FLOW)
-    kind, message = acme.catalog()
-    assert kind == "FlowError"
-    assert "second.yaml" in message
+BROKEN_FLOWS = [
+    (FLOW + "    fixx: 1\n", "17:5: "),
+    ("flow: [\n", "2:1: not YAML"),
+    (FLOW.replace("start: fan", "start: gone"), "6:1: start names no node"),
+    (FLOW.replace("quiet: fine", "quiet: finer"), "11:16: fan: branch 'quiet' leads to unknown node"),
+    (FLOW.replace("quiet: fine", "quiet: fan"), "11:5: fan: cycle fan → fan"),
+]
+
+
+@pytest.mark.parametrize(("text", "place"), BROKEN_FLOWS, ids=[place for _, place in BROKEN_FLOWS])
+def test_a_flow_that_cannot_be_used_takes_nothing_down(acme: Packages, text: str, place: str, tmp_path: Path) -> None:
+    """Every command goes on without it and tells its place on stderr; lint fails; asked for by name it is an error."""
+    path = acme.site / "acme" / "acme.yaml"
+    path.write_text(text)
+    (tmp_path / "x.log").write_text("hello\n")
+    done = acme.run("triage", "--log", str(tmp_path / "x.log"), "--json")
+    assert json.loads(done.stdout)["evidence"]
+    assert f"{path}:{place}" in done.stderr
+    linted = acme.run("flows", "lint")
+    assert linted.returncode == 1
+    assert f"{path}:{place}" in linted.stdout
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "x.yaml").write_text(text)
+    asked = acme.run("flows", "list", "--flows", str(mine))
+    assert (asked.returncode, asked.stdout) == (2, "")
+    assert f"{mine / 'x.yaml'}:{place}" in asked.stderr
+
+
+def test_a_broken_vocabulary_takes_nothing_down(acme: Packages) -> None:
+    """A causes.yaml that cannot be read is told with its place; the flows beside it are there without its words."""
+    path = acme.site / "acme" / "causes.yaml"
+    path.write_text("causes: []\n")
+    _, _, _, flows, causes, broken, _ = acme.catalog()
+    assert "acme" in flows
+    assert "acme-dust" not in causes
+    assert [str(path)] == [source for source, _, is_flow, _ in broken if is_flow]
+
+
+def test_sections_of_the_guide_are_asked_for_by_the_vocabulary(acme: Packages) -> None:
+    """Lint tells a section that a vocabulary lists and no node answers, at the place of the list."""
+    path = acme.site / "acme" / "causes.yaml"
+    path.write_text(CAUSES + "guide: ['7.1', '-']\n")
+    (acme.site / "acme" / "acme.yaml").write_text(FLOW.replace("  fan:\n", "  fan:\n    guide: '-'\n"))
+    linted = acme.run("flows", "lint")
+    assert linted.returncode == 1
+    assert f"{path}:3:1: guide section '7.1' has no node" in linted.stdout
+    assert "'-'" not in linted.stdout
 
 
 def test_a_flow_folder_of_the_command_line_replaces(acme: Packages, tmp_path: Path) -> None:
@@ -216,11 +283,3 @@ def test_a_flow_folder_of_the_command_line_replaces(acme: Packages, tmp_path: Pa
     assert titles["acme"] == "My racks"
     assert flows.count("acme") == 1
     assert {"acme-dust", "my-dust"} <= set(causes)
-
-
-def test_a_flow_that_cannot_be_loaded_is_an_error_with_its_place(acme: Packages) -> None:
-    """The error names file, line and column."""
-    (acme.site / "acme" / "acme.yaml").write_text(FLOW + "    fixx: 1\n")
-    kind, message = acme.catalog()
-    assert kind == "FlowError"
-    assert message.startswith(f"{acme.site / 'acme' / 'acme.yaml'}:17:5: ")

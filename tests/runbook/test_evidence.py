@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from runbook.evidence import HEAD_BYTES, Candidate, Evidence, Item
+import pytest
+from hypothesis import given
+
+from runbook.errors import EvidenceError
+from runbook.evidence import HEAD_BYTES, Candidate, Evidence, Item, Slot, placed
 from runbook.finding import Finding, Verdict, found
 from runbook.probe import DEADLINE, Progress, probe, silent
 from runbook.text import Text
+from tests.helpers import hostile_text
 
 WHY = Text("x", "x")
 EVIDENCE = Evidence(
@@ -39,10 +44,47 @@ def test_a_need_is_met_by_one_of_its_slots() -> None:
     assert not EVIDENCE.has("driver|launch")
 
 
-def test_runs_of_a_session_are_apart() -> None:
-    """The evidence of one run holds nothing of another."""
-    assert EVIDENCE.of_run("second").paths("log") == ("/c.log",)
-    assert EVIDENCE.of_run("").paths("log") == ("/a.log", "/b.log")
+ADDRESSES = Slot("head_node", Text("address", "地址"), holds="url")
+FILES = Slot("log", Text("log", "日志"))
+
+
+@pytest.mark.parametrize(
+    "words", ["10.0.0.1:6379", "head:8265", "[fe80::1]:6379", "http://head:8265", "ray://10.0.0.1:10001", "n-1.a:1"]
+)
+def test_an_address_stays_as_it_was_written(words: str) -> None:
+    """A slot of addresses takes a URL and HOST:PORT as they are; nothing is made of them that looks like a path."""
+    assert placed(ADDRESSES, words) == words
+
+
+@pytest.mark.parametrize("words", ["head", "./job.log", "/tmp/x", "", "a b:80", "http://", ":6379", "fe80::1:6379"])
+def test_what_is_no_address_is_refused_with_the_remedy(words: str) -> None:
+    """A slot of addresses refuses anything else, and says what to write; the option is named as it is typed."""
+    with pytest.raises(EvidenceError, match="--head-node") as refused:
+        placed(ADDRESSES, words)
+    assert "HOST:PORT" in refused.value.hint
+
+
+def test_a_path_is_a_path_whatever_it_looks_like(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slot of files takes names with colons as paths below here; a URL in it is refused unless such a file exists."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/ann")
+    assert placed(FILES, "job:1.log") == str(tmp_path / "job:1.log")
+    assert placed(FILES, "10.0.0.1:6379") == str(tmp_path / "10.0.0.1:6379")
+    assert placed(FILES, "~/job.log") == "/home/ann/job.log"
+    with pytest.raises(EvidenceError, match="this is an address"):
+        placed(FILES, "http://head/job.log")
+    (tmp_path / "http:" / "head").mkdir(parents=True)
+    (tmp_path / "http:" / "head" / "job.log").touch()
+    assert placed(FILES, "http://head/job.log") == str(tmp_path / "http:" / "head" / "job.log")
+
+
+@given(hostile_text)
+def test_any_words_are_placed_or_refused(words: str) -> None:
+    """Whatever is typed for an address, it comes back as it was or is refused; it never becomes a path."""
+    try:
+        assert placed(ADDRESSES, words) == words
+    except EvidenceError:
+        return
 
 
 def test_candidates_read_little_and_never_fail(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from runbook.finding import Verdict
-from runbook.glyphs import MARKS, STANDINGS, VERDICTS, Sign
+from runbook.glyphs import MARKS, STANDINGS, VERDICTS, Sign, as_cut, ellipsis
+from runbook.text import sanitise
 from runbook.triage import Standing
 from runbook.walk import Mark
 
@@ -45,11 +46,22 @@ def test_signs_take_one_column(sign: Sign) -> None:
     [
         ({"PYTHONIOENCODING": "utf-8", "TERM": "xterm"}, "False"),
         ({"PYTHONIOENCODING": "utf-8", "TERM": "dumb"}, "True"),
+        ({"PYTHONIOENCODING": "utf-8", "TERM": "linux"}, "True"),
         ({"PYTHONIOENCODING": "latin-1", "TERM": "xterm"}, "True"),
     ],
 )
 def test_terminals_that_cannot_draw_glyphs_get_ascii(environment: dict[str, str], expected: str) -> None:
-    """A dumb terminal and one whose encoding is not UTF-8 get the ASCII set."""
+    """A dumb terminal, the Linux console and one whose encoding is not UTF-8 get the ASCII set."""
     code = "from runbook.glyphs import wants_ascii; print(wants_ascii())"
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == expected
+
+
+def test_what_was_cut_ends_in_the_signs_of_the_terminal() -> None:
+    """The end of a cut text is one character of the Unicode set or three of ASCII; an ellipsis inside stays."""
+    cut = sanitise("a long … line", 9)
+    assert cut == "a long ……"
+    assert as_cut(cut, ascii_only=False) == cut
+    assert as_cut(cut, ascii_only=True) == "a long …..."
+    assert as_cut("whole", ascii_only=True) == "whole"
+    assert ellipsis(ascii_only=True).isascii()

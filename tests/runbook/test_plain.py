@@ -82,7 +82,7 @@ def test_a_grid_is_drawn_with_its_legend() -> None:
         "  layer by parameter",
         "    0   ..x",
         "    10  x..",
-        "        qkv … norm",
+        "        qkv .. norm",
         "    . same   x differs",
     ]
 

@@ -12,6 +12,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +135,7 @@ def test_a_cancelled_probe_ends_at_once(rows: Rows, evidence: Evidence, tmp_path
     assert not is_dead(pid)
     job.cancel()
     finding = rows.arrived.get_nowait()
-    assert (finding.verdict, finding.summary.en) == (Verdict.TIMED_OUT, "It was cancelled.")
+    assert (finding.verdict, finding.summary.en) == (Verdict.UNKNOWN, "It was cancelled.")
     rows.start(bad.answers, evidence)
     assert rows.next().probe == "bad.answers"
     wait_until_dead(pid)
@@ -168,6 +169,44 @@ def test_missing_slots_answer_without_a_process(rows: Rows) -> None:
     assert finding.slots == ("log",)
     assert finding.settle_with is not None
     assert finding.settle_with.en == "Give --log PATH."
+
+
+def test_what_is_lacking_is_worded_as_it_is_needed(rows: Rows) -> None:
+    """Every need has to be met and one slot of a need suffices, and the words say so in both languages."""
+    wants = replace(bad.answers, needs=("launch", "log|hf_checkpoint", "ray"))
+    rows.start(wants, Evidence((Item("ray", "10.0.0.1:6379", Text("x", "x")),)))
+    finding = rows.arrived.get_nowait()
+    assert finding.summary == Text(
+        "No launch, and no log or hf_checkpoint in the evidence.", "证据中没有 launch，也没有 log 或 hf_checkpoint。"
+    )
+    assert finding.settle_with == Text(
+        "Give --launch PATH, and --log PATH or --hf-checkpoint PATH.",
+        "请提供 --launch PATH，以及 --log PATH 或 --hf-checkpoint PATH。",
+    )
+    assert finding.slots == ("launch", "log", "hf_checkpoint")
+
+
+def test_a_job_that_hastens_starts_before_those_that_wait(tmp_path: Path, evidence: Evidence) -> None:
+    """Of the jobs that wait, those that hasten go first, in the order in which they did; the rest keep theirs."""
+    started: list[str] = []
+    over = threading.Semaphore(0)
+
+    def launch(runner: Runner, probe: Probe) -> Job:
+        def done(finding: Finding) -> None:
+            started.append(finding.probe)
+            over.release()
+
+        return runner.start(probe, evidence, done)
+
+    with Runner(workers=1) as runner:
+        launch(runner, bad.waits)
+        jobs = {name: launch(runner, replace(bad.answers, id=name)) for name in ("a", "b", "c", "d")}
+        runner.hasten(jobs["d"])
+        runner.hasten(jobs["b"])
+        (tmp_path / "go").touch()
+        for _ in range(5):
+            assert over.acquire(timeout=PATIENCE)
+    assert started == ["bad.waits", "d", "b", "a", "c"]
 
 
 def test_progress_arrives(rows: Rows, evidence: Evidence) -> None:

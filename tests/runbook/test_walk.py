@@ -26,7 +26,6 @@ from runbook.walk import (
     fits,
     marks,
     position,
-    why_open,
 )
 from tests.runbook.strategies import PROBES, finding_of, findings, flows
 
@@ -152,14 +151,6 @@ def test_a_node_without_probes_is_the_persons() -> None:
     assert decide(Node(branches={"yes": "x"}), {}).how is How.PERSON
     stray = Finding(Verdict.OK, "other", Text("x", "x"), probe="p.two")
     assert decide(Node(probes=("p.two",), branches={"yes": "x"}), {"p.two": stray}).how is How.UNKNOWN
-
-
-def test_reasons_that_can_be_settled_come_first() -> None:
-    """Why a node is open is explained by what can be settled before what does not apply."""
-    settled = Finding(Verdict.NOT_APPLICABLE, None, Text("n", "n"), probe="p.two")
-    unknown = Finding(Verdict.UNKNOWN, None, Text("u", "u"), probe="p.same")
-    node = Node(probes=("p.two", "p.same"), branches={"yes": "x"})
-    assert why_open(decide(node, {"p.two": settled, "p.same": unknown})) == (unknown, settled)
 
 
 SIGNS = {

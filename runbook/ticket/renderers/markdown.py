@@ -15,7 +15,7 @@ from runbook.glyphs import STANDINGS, VERDICTS
 from runbook.session.journal import TOOL
 from runbook.ticket import transcript as tr
 from runbook.ticket.fit import Block, fit
-from runbook.ticket.gfm import cell, clip, code, fence, plain, row, table_head
+from runbook.ticket.gfm import TEXT_LIMIT, cell, clip, code, fence, plain, row, table_head
 from runbook.ticket.gfm_page import Page, action_lines, one_blank, when
 from runbook.ticket.renderers import Renderer
 from runbook.triage import Standing
@@ -61,7 +61,11 @@ def _problem(page: Page) -> list[Block]:
         "\n".join([*(f"> {plain(line)}" for line in note.lines), f"> — {plain(note.who, 80)}, {when(note.time)}\n"])
         for note in of.notes
     )
-    return [Block(tuple(lines)), *([Block((), notes, (), page.say("notes"), 45, 2)] if notes else [])]
+    return [
+        Block(tuple(lines)),
+        *(_pictures(page, of.confirmed[0].proofs[:_SHOWN], 24, 1) if of.confirmed else []),
+        *([Block((), notes, (), page.say("notes"), 45, 2)] if notes else []),
+    ]
 
 
 def _first_cause(page: Page, cause: tr.CauseLine) -> list[str]:
@@ -72,7 +76,6 @@ def _first_cause(page: Page, cause: tr.CauseLine) -> list[str]:
         begin = f"{standing}: " if number == 0 else ""
         lines += [f"{begin}{plain(proof.summary, 1000)}", ""]
         lines += [*page.quote(proof.places[:_SHOWN]), ""] if proof.places else []
-        lines += _drawings(proof)
     if cause.fix:
         lines += [f"**{page.say('fix')}:** {plain(cause.fix, 2000)}", ""]
     if cause.chain:
@@ -84,13 +87,24 @@ def _first_cause(page: Page, cause: tr.CauseLine) -> list[str]:
     return lines
 
 
-def _drawings(proof: tr.Proof) -> list[str]:
-    """Return pictures and proposed edits, each in a block that keeps its columns."""
-    return [
-        line
-        for drawing in proof.drawings
-        for line in (f"**{plain(drawing.title, 200)}**", "", *fence("\n".join(drawing.lines), drawing.language), "")
-    ]
+def _pictures(page: Page, proofs: Sequence[tr.Proof], order: int, floor: int = 0) -> list[Block]:
+    """Return the pictures and proposed edits of some proofs, each in a block of code that keeps its columns."""
+    rows = tuple(_drawing(page, drawing) for proof in proofs for drawing in proof.drawings)
+    return [Block((), rows, ("",), page.say("pictures"), order, floor)] if rows else []
+
+
+def _drawing(page: Page, drawing: tr.Drawing) -> str:
+    """Return a drawing, cut after a whole line when it is too long."""
+    kept: list[str] = []
+    room = TEXT_LIMIT
+    for line in drawing.lines:
+        room -= len(line) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    more = len(drawing.lines) - len(kept)
+    lines = [f"**{plain(drawing.title, 200)}**", "", *fence("\n".join(kept), drawing.language)]
+    return "\n".join([*lines, *(["", page.say("more", count=more)] if more else []), ""])
 
 
 def _link(page: Page, number: int, link: tr.Link) -> str:
@@ -151,7 +165,13 @@ def _evidence(page: Page) -> list[Block]:
         if len(proof.places) > _PLACES:
             lines += [page.say("more", count=len(proof.places) - _PLACES), ""]
         rows.append("\n".join(lines))
-    return [page.heading("evidence"), Block((), tuple(rows), (), page.say("evidence"), 20, 1)]
+    first = page.of.confirmed[0].proofs[:_SHOWN] if page.of.confirmed else ()
+    others = [proof for proof in page.of.problems if proof not in first]
+    return [
+        page.heading("evidence"),
+        Block((), tuple(rows), (), page.say("evidence"), 20, 1),
+        *_pictures(page, others, 72),
+    ]
 
 
 def _checked(page: Page) -> list[Block]:
@@ -170,11 +190,11 @@ def _checked(page: Page) -> list[Block]:
     columns = page.columns("name", "value", "threshold", "source")
     blocks += page.table(page.say("measured"), columns, numbers, 70, fold=True)
     for check in of.checks:
-        for grid in check.grids:
-            drawn = [row(map(cell, cells[: len(grid.columns)])) for cells in grid.rows]
-            head = table_head([cell(column) for column in grid.columns])
-            table = page.table(f"{check.probe}: {grid.title}", head, drawn, 90, fold=True)
-            blocks += (replace(block, part=page.say("grids"), quiet=True) for block in table)
+        for table in check.tables:
+            drawn = [row(map(cell, cells[: len(table.columns)])) for cells in table.rows]
+            head = table_head([cell(column) for column in table.columns])
+            folded = page.table(f"{check.probe}: {table.title}", head, drawn, 90, fold=True)
+            blocks += (replace(block, part=page.say("tables"), quiet=True) for block in folded)
     return [page.heading("checked"), *blocks]
 
 

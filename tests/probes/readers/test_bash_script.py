@@ -213,3 +213,45 @@ def test_no_text_raises(data: bytes) -> None:
 def test_a_line_of_a_megabyte_is_read() -> None:
     """One huge word costs no more than its length."""
     assert len(last("echo " + "x" * (1 << 20))[1] or "") == 1 << 20
+
+
+SUBMIT = "ray job submit -- python3 train.py --load $A\n"
+GROWING = {
+    "doubling": "A=xxxxxxxx\n" + 'A="$A$A"\n' * 32,
+    "appending": "A=xx\n" + "A+=$A\n" * 40,
+    "many references": "A=xxxxxxxx\n" + 'A="$A$A"\n' * 14 + 'A="' + "$A" * 9000 + '"\n',
+    "echo": "A=xxxxxxxx\n" + "A=$(echo $A $A)\n" * 32,
+    "here-document": "A=xx\n" + "A=$(cat <<EOF\n$A$A\nEOF\n)\n" * 32,
+    "replacement": "B=x\n" + 'B="$B$B"\n' * 12 + 'A="${B//x/$B}"\n',
+    "printf": "B=xxxxxxxx\n" + 'B="$B$B"\n' * 14 + 'printf -v A "' + "%s" * 99 + '"' + ' "$B"' * 99 + "\n",
+    "power": "A=9\n" + "A=$((A*A))\n" * 40,
+    "sequence": "A=$(seq 1 999999999)\n",
+    "array in a string": "B=(x y)\n" + 'B=("${B[@]}" "${B[@]}")\n' * 32 + 'A="${B[*]}"\n',
+}
+
+
+@pytest.mark.parametrize("text", GROWING.values(), ids=list(GROWING))
+def test_a_value_that_grows_without_bound_becomes_unknown(text: str) -> None:
+    """A few lines that ask for gigabytes end at once, with the flag's value unknown and the job still read."""
+    script = read_script("/s/run.sh", (text + SUBMIT).encode())
+    command = script.commands[-1]
+    assert [known(word) for word in command.words[:3]] == ["ray", "job", "submit"]
+    assert known(command.words[-1]) is None
+
+
+ENDLESS = {
+    "arrays": "A=(x y)\n" + 'A=("${A[@]}" "${A[@]}")\n' * 12 + "B=(" + '"${A[@]}" ' * 9000 + ")\n",
+    "assignments under a condition": 'if [ "$X" ]; then\n' + "A=(y)\n" * 9000 + "fi\n",
+    "words": 'A="x "\n' + 'A="$A$A"\n' * 18 + "echo $A\n" * 9000,
+    "prefixes": "A=aaaaaaaa\n" + 'A="$A$A"\n' * 9 + "B=${A##*a*a*a*b}\n" * 900,
+    "subshells": "".join(f"V{n}=1\n" for n in range(5000)) + "B=$(echo x)\n" * 5000,
+    "functions": "f0() { :; }\n" + "".join(f"f{n + 1}() {{ f{n}; f{n}; }}\n" for n in range(30)) + "f30\n",
+    "loops": "for i in 1 2 3 4 5 6 7 8 9; do " * 8 + 'A="$A$i"; ' + "done; " * 8 + "\n",
+}
+
+
+@pytest.mark.parametrize("text", ENDLESS.values(), ids=list(ENDLESS))
+def test_endless_work_ends_in_a_gap(text: str) -> None:
+    """What costs more than any launch script is given up, and the script says so."""
+    script = read_script("/s/run.sh", text.encode())
+    assert "too long or too deep" in script.gaps[-1][1]

@@ -100,4 +100,3 @@ def test_no_file_raises(tmp_path_factory: pytest.TempPathFactory, data: bytes) -
     if config is not None:
         field(config, "rope_theta")
         assert isinstance(config.model_type, str)
-        assert isinstance(config.architecture, str)

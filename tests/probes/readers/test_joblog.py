@@ -162,6 +162,14 @@ def test_a_citation_quotes_the_match_of_a_long_line(tmp_path: Path) -> None:
     assert citation.excerpt == sanitise("RuntimeError: bad end")
 
 
+def test_a_line_that_fits_without_its_colours_is_quoted_whole(tmp_path: Path) -> None:
+    """Escape sequences, which are not shown, do not make a line too long to be quoted from its start."""
+    line = "start " + "\x1b[36m\x1b[0m" * 60 + "RuntimeError: bad"
+    (hit,) = _hits(tmp_path / "job.log", line + "\n")
+    assert len(hit.raw) > 400
+    assert joblog.citation(hit).excerpt == "start RuntimeError: bad"
+
+
 @pytest.mark.parametrize(
     ("content", "expected"),
     [

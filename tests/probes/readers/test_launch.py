@@ -252,3 +252,30 @@ def test_no_bytes_raise(tmp_path_factory: pytest.TempPathFactory, data: bytes) -
 def test_no_python_raises(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> None:
     """Recursion, growth and unknown names end at the budget."""
     read_launch(write(tmp_path_factory.mktemp("hostile"), "x.py", "".join(lines)))
+
+
+GROWING = {
+    "f-string": "x = f'{x}{x}'\n" * 40,
+    "sum": "x = x + x\n" * 40,
+    "augmented sum": "x += x\n" * 40,
+    "join": "x = ' '.join([x, x])\n" * 40,
+    "path": "x = os.path.join(x, x)\n" * 40,
+    "function": "def f(a):\n    return f'{a}{a}'\n" + "x = f(x)\n" * 40,
+    "list": "l = [x]\n" + "l = l + l\n" * 40 + "x = ' '.join(l)\n",
+    "starred list": "l = [x]\n" + "l = [*l, *l]\n" * 40 + "x = ' '.join(l)\n",
+    "extend": "l = [x]\n" + "l.extend(l)\n" * 40 + "x = ' '.join(l)\n",
+    "itself": "l = [x]\nl.append(l)\nx = ' '.join(l)\n",
+    "multiplication": "x = x * 10 ** 9\n",
+    "number": "n = 3\n" + "n = n * n\n" * 40 + "x = f'{n}'\n",
+    "long number": "x = f'{0x" + "f" * 9000 + "}'\n",
+}
+
+
+@pytest.mark.parametrize("text", GROWING.values(), ids=list(GROWING))
+def test_a_launcher_that_grows_without_bound_ends(tmp_path: Path, text: str) -> None:
+    """A few lines that ask for gigabytes make an unknown value, and the job is still read."""
+    start = "os.system(f'ray job submit -- python3 train.py --rollout-batch-size 8 --load {x}')\n"
+    launch = read_launch(write(tmp_path, "run.py", f"import os\nx = 'abcdefgh'\n{text}{start}"))
+    load = launch.jobs[0].last("load")
+    assert load is None or load.text is None
+    assert launch.jobs[0].last("rollout-batch-size") is not None

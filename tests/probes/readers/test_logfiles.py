@@ -109,6 +109,59 @@ def test_expand_takes_the_logs_of_a_folder_and_nothing_else(tmp_path: Path) -> N
     assert problems == ()
 
 
+def test_the_parts_of_a_rotated_log_are_one_stream_oldest_first(tmp_path: Path) -> None:
+    """Numbers count back in time and dates forward; packed parts belong to it; other logs stay where they were."""
+    names = (
+        "job.log",
+        "job.log.1",
+        "job.log.10",
+        "job.log.2.gz",
+        "a.log",
+        "w.err",
+        "w.err-20260820",
+        "w.err-20260821.gz",
+    )
+    for name in names:
+        (tmp_path / name).write_bytes(b"x\n")
+    files, _ = expand([str(tmp_path)])
+    assert [(Path(file.path).name, Path(file.stream).name, file.part) for file in files] == [
+        ("a.log", "a.log", 0),
+        ("job.log.10", "job.log", 0),
+        ("job.log.2.gz", "job.log", 1),
+        ("job.log.1", "job.log", 2),
+        ("job.log", "job.log", 3),
+        ("w.err-20260820", "w.err", 0),
+        ("w.err-20260821.gz", "w.err", 1),
+        ("w.err", "w.err", 2),
+    ]
+
+
+def test_reading_may_begin_at_any_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the start of a line on, the pieces are those of a whole read, also of lines that are cut."""
+    monkeypatch.setattr(logfiles, "BUFFER", 512)
+    monkeypatch.setattr(logfiles, "LINE_LIMIT", 2048)
+    content = b"".join(b"%d" % number + b"x" * (number * 37 % 5000) + b"\n" for number in range(60))
+    for name, packed in (("job.log", content), ("job.log.gz", gzip.compress(content))):
+        file = _write(tmp_path / name, packed)
+        whole = _pieces(file, 0)
+        start = content.index(b"\n", len(content) // 2) + 1
+        later = _pieces(file, start)
+        assert later == {key: offset for key, offset in whole.items() if key[0] >= start}
+        assert len(later) > 20
+
+
+def _pieces(file: LogFile, start: int) -> dict[tuple[int, bytes], int]:
+    """Return where each piece of a line begins, with the piece, and where its line does."""
+    found = {}
+    for block in blocks(file, [], start):
+        at, line_offset = block.offset, block.line_offset
+        for piece in block.data.splitlines(keepends=True):
+            found[at, piece] = line_offset
+            at += len(piece)
+            line_offset = at
+    return found
+
+
 def test_what_cannot_be_taken_is_named(tmp_path: Path) -> None:
     """A missing file and a pipe give error values; the pipe is not opened, which would hang."""
     os.mkfifo(tmp_path / "pipe.log")

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.readers import logfiles
+from probes.readers import logfiles, logscan
 from probes.readers.logfiles import expand
-from probes.readers.logscan import Coverage, Hit, Signature, finder, scan, signature
+from probes.readers.logscan import Coverage, Hit, Signature, finder, scan, scan_tail, signature
 
 SIGNATURES = (
     signature("metric", ": {'", r"(step|rollout) (\d+): \{'"),
@@ -148,3 +148,34 @@ def test_a_signature_without_pattern_matches_its_literal() -> None:
     each = signature("x", "a.b(")
     assert each.pattern.search(b"say a.b( twice")
     assert not re.search(each.pattern, b"say aXb( twice")
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=60))
+def test_reach_and_numpy_change_nothing(tmp_path_factory: pytest.TempPathFactory, pieces: list[bytes]) -> None:
+    """Beginning to match shortly before a literal, and counting lines with NumPy, give the same hits."""
+    path = tmp_path_factory.mktemp("log") / "job.log"
+    path.write_bytes(b"".join(pieces))
+    near = (signature("metric", ": {'", r"(step|rollout) (\d{1,5}): \{'", reach=17), *SIGNATURES[1:])
+    expected = _scan(path, (signature("metric", ": {'", r"(step|rollout) (\d{1,5}): \{'"), *SIGNATURES[1:]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(logscan, "NUMPY_FROM", 0)
+        assert _scan(path, near) == expected
+
+
+def test_the_end_of_a_log_is_seen_at_once(tmp_path: Path) -> None:
+    """The tail gives the hits behind a place, with true offsets and lines but no numbers; a short log has numbers."""
+    path = tmp_path / "job.log"
+    path.write_bytes(b"an error\n" + b"noise\n" * 1000 + b"another error\n")
+    files = expand([str(path)])[0]
+    (hit,) = scan_tail(files, SIGNATURES, span=3000)
+    assert (hit.line, hit.offset, hit.raw) == (0, 6009, b"another error")
+    assert list(scan_tail(files, SIGNATURES)) == _scan(path)
+
+
+def test_the_end_of_a_log_without_lines_is_left_to_the_scan(tmp_path: Path) -> None:
+    """Where no line begins in the tail, nothing is said of the one that runs through it; packed logs have no tail."""
+    path = tmp_path / "job.log"
+    path.write_bytes(b"x" * 5000 + b"error")
+    (tmp_path / "job.log.gz").write_bytes(gzip.compress(b"error\n" * 1000))
+    assert list(scan_tail(expand([str(path)])[0], SIGNATURES, span=3000)) == []
+    assert list(scan_tail(expand([str(tmp_path / "job.log.gz")])[0], SIGNATURES)) == []

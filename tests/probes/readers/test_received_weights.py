@@ -43,7 +43,7 @@ def test_a_place_is_the_line_itself() -> None:
 
 
 def test_files_of_stages_are_one_update(tmp_path: Path) -> None:
-    """The files of one folder are one update, each its sender; a .sent.json tells what came twice and what was not kept."""
+    """The files of one folder are one update, each a sender; a .sent.json tells what came twice or was not kept."""
     save(tmp_path / "stage0.safetensors", {"a.weight": np.zeros((2, 3), np.uint16)})
     save(tmp_path / "stage1.safetensors", {"b.weight": np.zeros(3, np.uint16)})
     bucket = [

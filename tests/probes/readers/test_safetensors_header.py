@@ -158,7 +158,7 @@ def test_the_library_agrees_with_what_is_whole(
 def test_hostile_bytes_are_a_fault_and_nothing_worse(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, framed: bool
 ) -> None:
-    """Whatever a file holds, the reader returns, and its words are safe to draw."""
+    """Whatever a file holds, the reader returns; it finds a fault unless the header is an object without tensors."""
     path = tmp_path_factory.mktemp("h") / "m"
     path.write_bytes(len(data).to_bytes(8, "little") + data if framed else data)
-    assert faults(path)
+    assert faults(path) or (framed and data.strip() == b"{}")

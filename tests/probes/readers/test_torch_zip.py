@@ -38,7 +38,7 @@ def test_an_unsafe_file_names_what_it_would_have_run() -> None:
     """The shell command of the malicious dump is refused by the name of its callable."""
     error = fault(DUMPS / "malicious.pt")
     assert (error.fault, error.refused) == (Fault.UNSAFE, "posix.system")
-    assert str(DUMPS) in error.message
+    assert str(DUMPS) in str(error)
 
 
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.5, 0.9, 0.999])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import json
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ import pytest
 
 from runbook import __version__
 from runbook.answer_json import answer_schema
+from runbook.cli.main import COMMANDS, SHOW_UI
 from runbook.exits import ExitCode
 from runbook.flow.graph import tree_lines
 from runbook.flow.schema import flow_schema, vocabulary_schema
@@ -45,7 +49,9 @@ def test_version_and_help(world: World) -> None:
         assert f"  {word} " in told.stdout
     for code in ExitCode:
         assert f" {code.value}  " in told.stdout
-    assert "--dump PATH" in world("triage", "--help").stdout
+    helped = world("triage", "--help").stdout
+    assert "--dump PATH" in helped
+    assert "--head ADDRESS" in helped
 
 
 @pytest.mark.parametrize(
@@ -54,6 +60,8 @@ def test_version_and_help(world: World) -> None:
         (("triag",), "neither a command nor a file"),
         (("triage", "/no/such/run"), "/no/such/run: no such file or folder"),
         (("triage", "--log", "/no/such/log"), "--log /no/such/log"),
+        (("triage", "--head", "head"), "write HOST:PORT or http://HOST:PORT"),
+        (("triage", "--log", "http://head/x.log"), "this is an address"),
         (("triage", ".", "--nonsense"), "--nonsense"),
         (("triage", ".", "--lang", "fr"), "fr"),
         (("triage", ".", "--flows", "/no/such/flows"), "/no/such/flows"),
@@ -140,12 +148,13 @@ def test_slots_can_be_given_repeatedly_and_by_address(world: World) -> None:
     run = world.log(small.FINE)
     (run / "more.log").write_bytes(b"start\n")
     relative = os.path.relpath(run / "more.log", world.folder)
-    told = answer(world, "--log", run / "job.log", "--log", relative, "--head", "http://head:8265")
-    assert [(item["slot"], item["path"]) for item in told["evidence"]] == [
-        ("log", str(run / "job.log")),
-        ("log", str(run / "more.log")),
-        ("head", "http://head:8265"),
-    ]
+    for address in ("http://head:8265", "10.0.0.1:6379"):
+        told = answer(world, "--log", run / "job.log", "--log", relative, "--head", address)
+        assert [(item["slot"], item["path"]) for item in told["evidence"]] == [
+            ("log", str(run / "job.log")),
+            ("log", str(run / "more.log")),
+            ("head", address),
+        ]
 
 
 def test_the_language_is_chosen_by_option_or_locale(world: World) -> None:
@@ -234,6 +243,7 @@ def test_interrupting_ends_at_once(world: World, words: tuple[str, ...]) -> None
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        cwd=world.folder,
     )
     pid = int(wait_for(run / "pid"))
     os.killpg(command.pid, signal.SIGINT)
@@ -327,7 +337,8 @@ def test_a_flow_may_ask_a_probe_that_is_not_there(world: World) -> None:
     done = world("triage", run, "--flows", folder)
     assert (done.returncode, done.stderr) == (3, "")
     walked = world("run", "small", run, "--flows", folder, stdin="no\nnot-loaded\n")
-    assert walked.returncode == 1
+    assert walked.returncode == 3
+    assert "cause: not-loaded" in walked.stdout
     assert "Traceback" not in walked.stderr
 
 
@@ -353,6 +364,108 @@ def test_where_names_the_places(world: World) -> None:
     """Sessions, flow files and probe modules are named with their places; --sessions moves the sessions."""
     shown = world("where").stdout
     assert str(world.folder / "state" / "slime-runbook") in shown
-    assert str(small.FLOWS / "small.yaml") in shown
+    assert f"{os.sep}tests/data/flows/small.yaml" in shown
     assert "tests.runbook.small" in shown
     assert str(world.sessions) in world("where", "--sessions", world.sessions).stdout
+
+
+def test_heavy_probes_wait_to_be_asked(world: World) -> None:
+    """Triage leaves out what reads bulk data and says so; `--heavy` asks it; a walk asks it at its node on `p` only."""
+    folder = world.folder / "mine"
+    folder.mkdir()
+    text = (small.FLOWS / "small.yaml").read_text().replace("probes: [small.load]", "probes: [small.whole]")
+    (folder / "x.yaml").write_text(text)
+    run = world.log(small.GARBLED)
+    light = world("triage", run, "--flows", folder)
+    assert light.returncode == 3
+    assert "not asked, they read bulk data (triage --heavy): small.whole" in light.stdout
+    heavy = json.loads(world("triage", run, "--flows", folder, "--heavy", "--json").stdout)
+    assert [cause["cause"] for cause in heavy["causes"] if cause["standing"] == "confirmed"] == ["not-loaded"]
+    walk = ("run", "small", run, "--flows", folder)
+    left = world(*walk, stdin="no\n")
+    assert left.returncode == 3
+    assert "not asked, it reads bulk data: small.whole" in left.stdout
+    asked = world(*walk, stdin="no\np\n\n")
+    assert asked.returncode == 1
+    assert "cause: not-loaded" in asked.stdout
+
+
+def declared(module: str) -> dict[str, set[str]]:
+    """Return the shared options of each form of a command: its words to the names that they are read by."""
+    parser = argparse.ArgumentParser()
+    importlib.import_module(f"runbook.cli.{module}").add_arguments(parser)
+    nested = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    forms = nested[0].choices if nested else {"": parser}
+    shared = {"flows", "lang", "ascii", "sessions", "heavy"}
+    return {word: {action.dest for action in one._actions} & shared for word, one in forms.items()}
+
+
+class Seen(argparse.Namespace):
+    """Parsed options that note which of them are read."""
+
+    def __getattribute__(self, name: str) -> object:
+        """Note the name."""
+        own = object.__getattribute__(self, "__dict__")
+        own.setdefault("_seen", set()).add(name)
+        return object.__getattribute__(self, name)
+
+
+USES = {
+    ("triage", ""): ["RUN"],
+    ("evidence", ""): ["RUN"],
+    ("run", ""): ["small", "RUN", "--yes-to-probes"],
+    ("export", ""): ["RUN", "--format", "json"],
+    ("probes", "list"): [],
+    ("probes", "run"): ["small.load", "RUN"],
+    ("flows", "list"): [],
+    ("flows", "lint"): [],
+    ("flows", "show"): ["small"],
+    ("flows", "graph"): ["small"],
+    ("flows", "schema"): [],
+    ("sessions", "list"): [],
+    ("sessions", "show"): ["SESSION"],
+    ("sessions", "resume"): ["SESSION", "--plain"],
+    ("sessions", "export"): ["SESSION", "--format", "json"],
+    ("where", ""): [],
+}
+"""Each form of each command that needs no terminal, with what makes it do its work."""
+
+
+def test_every_form_of_every_command_is_held_to_its_options() -> None:
+    """The table above misses no command but those that open the UI."""
+    forms = {(name, word) for name in COMMANDS if name not in SHOW_UI for word in declared(name)}
+    assert forms == set(USES)
+
+
+OPTIONS_READ = """
+import argparse, importlib, sys
+from tests.runbook.cli.test_commands import Seen
+name, *words = sys.argv[1:]
+if __name__ == "__main__":
+    module = importlib.import_module(f"runbook.cli.{name}")
+    parser = argparse.ArgumentParser()
+    module.add_arguments(parser)
+    parsed = parser.parse_args(words, Seen())
+    parsed.__dict__["_seen"] = set()
+    module.run(parsed)
+    print(*sorted(parsed.__dict__["_seen"]), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("form", USES, ids=lambda form: " ".join(form).strip())
+def test_a_command_reads_every_option_that_it_declares(world: World, form: tuple[str, str]) -> None:
+    """An option that does nothing is not offered: each shared one that a command declares is read when it works."""
+    name, word = form
+    run = world.log(small.GARBLED)
+    world("run", "small", run, "--sessions", world.sessions, stdin="no\n")
+    (session,) = [path.name for path in world.sessions.iterdir()]
+    given = [{"RUN": str(run), "SESSION": session}.get(word, word) for word in USES[form]]
+    options = declared(name)[word]
+    if "sessions" in options:
+        given += ["--sessions", str(world.sessions)]
+    command = [sys.executable, "-S", "-c", OPTIONS_READ, name, *([word] if word else []), *given]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=world.folder, env=world.environment, input=""
+    )
+    assert done.returncode == 0, done.stderr
+    assert options <= set(done.stderr.splitlines()[-1].split())

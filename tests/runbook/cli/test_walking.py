@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from runbook.ticket.export import formats
 from runbook.walk import By
 from tests.runbook import small
 from tests.runbook.cli.world import World
+from tests.runbook.test_runner import wait_for, wait_until_dead
 
 FLOWS = small.catalog().flows
 UNCLEAR = b"start\n"
@@ -54,9 +57,12 @@ def test_a_person_may_overrule_by_word_or_number(world: World) -> None:
     done = world(
         "run", "small", world.log(small.GARBLED), "--sessions", world.sessions, stdin="perhaps\n9\n0\nno\n1\nq\n"
     )
-    assert done.returncode == 3
+    assert done.returncode == 1, "the probe that was overruled had proved its cause"
     assert "not an answer: perhaps" in done.stdout
     assert steps_of(world) == [("coherent", "no", By.PROBE), ("load", "loaded", By.PERSON)]
+    proof = done.stdout.partition("Confirmed by evidence")[2]
+    assert "not-loaded" in proof
+    assert "job.log:3" in proof
 
 
 def test_enter_is_no_answer_where_nothing_is_decided(world: World) -> None:
@@ -72,7 +78,7 @@ def test_back_and_notes(world: World) -> None:
         "run", "small", world.log(UNCLEAR), "--sessions", world.sessions,
         stdin="b\nno\nn looks odd [/rank0]\nb\nyes\n",
     )  # fmt: skip
-    assert done.returncode == 0
+    assert done.returncode == 3, "a clear leaf that only a person's word reached is not clear by evidence"
     assert "This is the first node." in done.stdout
     state = state_of(world)
     assert [(s.node, s.answer) for s in state.walk("small").stale] == [("coherent", "no")]
@@ -94,8 +100,6 @@ def test_an_experiment_is_shown_as_a_change(world: World) -> None:
 def test_garbage_on_stdin(world: World) -> None:
     """Escape sequences, NUL, broken UTF-8 and a long line on stdin are no answers and do no harm."""
     words = "\x1b[2J\n\x00\nn a\x1b[31mb\udcff\n" + "x" * 100_000 + "\nq\n"
-    import subprocess
-
     done = subprocess.run(
         world.command("run", "small", world.log(UNCLEAR), "--sessions", world.sessions),
         input=words.encode("utf-8", "surrogateescape"),
@@ -184,3 +188,159 @@ def test_what_cannot_be_exported(world: World) -> None:
         done = world("export", *words, "--sessions", world.sessions)
         assert (done.returncode, done.stdout) == (2, "")
         assert "Traceback" not in done.stderr
+
+
+OTHER = """
+flow: other
+order: 1
+title: {en: Another flow, zh: 另一流程}
+symptom: {en: It is odd, zh: 异常}
+start: asked
+nodes:
+  asked:
+    question: {en: Is it odd?, zh: 异常吗？}
+    probes: [PROBE]
+    branches: BRANCHES
+  tried:
+    question: {en: Is the text coherent with more steps?, zh: 增加步数后是否通顺？}
+    change: {set: {--steps: "9"}}
+    probes: [small.text]
+    branches: {yes: fine, no: base}
+  fine:
+    clear: {en: Nothing wrong here, zh: 此处无问题}
+  base:
+    cause: base
+    fix: {en: Use the instruct model, zh: 使用 instruct 模型}
+"""
+
+
+def other_flow(world: World, probe: str, branches: str) -> Path:
+    """Return a new folder with a second flow whose first node asks `probe`."""
+    folder = world.folder / "flows"
+    folder.mkdir()
+    (folder / "other.yaml").write_text(OTHER.replace("PROBE", probe).replace("BRANCHES", branches))
+    return folder
+
+
+@pytest.mark.parametrize("stdin", ["", "q\n", "tried\nno\n", "tried\nyes\n"])
+def test_a_walk_never_ends_without_naming_what_is_proved(world: World, stdin: str) -> None:
+    """However a walk through another flow ends, the proven cause is named with its line, and the exit code is 1.
+
+    At the node that nothing decides it is named with the way there, once.
+    """
+    flows = other_flow(world, "small.none", "{yes: tried, no: tried, tried: tried}")
+    run = world.log(small.GARBLED, "a job.log")
+    done = world(
+        "run", "other", run, "--flows", flows, "--sessions", world.sessions, "--yes-to-probes", stdin=stdin
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stdout.count("confirmed meanwhile: not-loaded (flow small)") == 1
+    assert f"go there with: slime-runbook run small {run}" in done.stdout
+    proof = done.stdout.partition("Confirmed by evidence")[2]
+    assert "a job.log:3" in proof
+    assert "load: not loaded" in proof
+    assert "fix: Give the right folder" in proof
+
+
+def test_the_way_there_names_the_evidence_that_was_given(world: World) -> None:
+    """Without RUN the command names the files by slot, quoted for a shell."""
+    flows = other_flow(world, "small.none", "{yes: tried, no: tried}")
+    log = world.log(small.GARBLED, "a job.log") / "a job.log"
+    done = world("run", "other", "--log", log, "--flows", flows, "--sessions", world.sessions)
+    assert f"slime-runbook run small --log '{log}'" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "stdin", "code", "said"),
+    [
+        (small.GARBLED, "\n\n", 1, False),
+        (small.FINE, "\n", 0, False),
+        (UNCLEAR, "no\nnot-loaded\n", 3, True),
+        (UNCLEAR, "yes\n", 3, False),
+        (small.FINE, "no\nnot-loaded\n", 3, True),
+    ],
+    ids=["cause-by-evidence", "clear-by-evidence", "cause-by-word", "clear-by-word", "cause-against-evidence"],
+)
+def test_the_exit_code_is_what_evidence_says(world: World, content: bytes, stdin: str, code: int, said: bool) -> None:
+    """A leaf that evidence reached exits with 1 or 0; one that a person's word alone reached exits with 3."""
+    done = world("run", "small", world.log(content), "--sessions", world.sessions, stdin=stdin)
+    assert done.returncode == code
+    assert ("evidence does not confirm it" in done.stdout) is said
+
+
+def test_enter_is_offered_only_where_something_is_recommended(world: World) -> None:
+    """The prompt names Enter at a decided node and not at an open one, where an empty line is answered in words."""
+    decided = world("run", "small", world.log(small.FINE), "--sessions", world.sessions)
+    assert "Enter = recommended" in decided.stderr
+    undecided = world("run", "small", world.log(UNCLEAR), "--sessions", world.sessions, stdin="\n")
+    assert "Enter" not in undecided.stderr
+    assert "Nothing is recommended here" in undecided.stdout
+    assert "not an answer" not in undecided.stdout
+
+
+def test_a_new_run_is_attached_to_an_experiment(world: World) -> None:
+    """`r PATH` takes the evidence of a new run, asks the node's probes of it and shows them; a second run replaces it.
+
+    A path that is not there attaches nothing, `r` is offered at experiments only, `p` asks again.
+    """
+    first = world.log(b"start\ntext: garbled\nload: loaded\n")
+    garbled, fine = world.log(b"start\ntext: garbled\n", "new.log"), world.log(b"start\ntext: fine\n")
+    words = f"r {first}\n\n\np\nr {world.folder / 'gone'}\nr {garbled}\nr {fine}\np\n\n"
+    done = world("run", "small", first, "--sessions", world.sessions, stdin=words)
+    assert done.returncode == 1, "the second run is coherent without offload, which confirms the buffer"
+    assert f"not an answer: r {first}" in done.stdout
+    assert "Attach the new run first" in done.stdout
+    assert "no such file or folder" in done.stdout
+    assert f"{garbled / 'new.log'}:2" in done.stdout
+    assert "cause: buffer" in done.stdout
+    state = state_of(world)
+    assert state.runs == {"run-2": str(garbled), "run-3": str(fine)}
+    assert state.attached == {("small", "released"): "run-3"}
+    assert [state.findings_of(run)["small.text"].answer for run in ("", "run-2", "run-3")] == ["no", "no", "yes"]
+    assert steps_of(world)[-1] == ("released", "yes", By.PROBE)
+    prompts = done.stderr.split("answer (")
+    assert "r PATH" not in prompts[1]
+    assert "r PATH" in prompts[-1]
+
+
+@pytest.mark.parametrize("command", ["show", "resume", "export"])
+def test_every_front_tells_what_a_session_lost(world: World, command: str) -> None:
+    """A torn last line and a flow that is gone are told on stderr, whichever command opens the session."""
+    flows = other_flow(world, "small.none", "{yes: tried, no: tried}")
+    world("run", "small", world.log(UNCLEAR), "--flows", flows, "--sessions", world.sessions)
+    (folder,) = world.sessions.iterdir()
+    with (folder / "journal.jsonl").open("ab") as file:
+        file.write(b'{"n":99,"t"')
+    plain = ["--plain"] if command == "resume" else []
+    done = world("sessions", command, folder.name, "--sessions", world.sessions, *plain)
+    assert "torn" in done.stderr
+    assert "not there now: other" in done.stderr
+
+
+def test_a_walk_that_was_killed_goes_on(world: World) -> None:
+    """Killed with a probe in flight, at five moments: the session is whole, no process stays, resume ends the walk."""
+    flows = other_flow(world, "small.slow", "{yes: tried}")
+    run = world.log(small.GARBLED)
+    for moment in range(5):
+        sessions = world.folder / f"sessions-{moment}"
+        walking = subprocess.Popen(
+            world.command("run", "small", run, "--flows", flows, "--sessions", sessions),
+            env=world.environment,
+            cwd=world.folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        pid = int(wait_for(run / "pid"))  # the other flow's probe, which never answers, runs behind the walk
+        time.sleep(0.05 * moment)
+        walking.kill()
+        walking.communicate()
+        wait_until_dead(pid)
+        (run / "pid").unlink()
+        (folder,) = sessions.iterdir()
+        records, _ = read(folder)
+        assert replay(records, FLOWS).evidence().paths("log") == (str(run / "job.log"),)
+        resumed = world("sessions", "resume", folder.name, "--plain", "--sessions", sessions, stdin="\n\n")
+        assert resumed.returncode == 1
+        assert "cause: not-loaded" in resumed.stdout
+        assert [record.n for record in read(folder)[0]] == list(range(len(read(folder)[0])))

@@ -37,7 +37,7 @@ class World:
             "LANG": "C.UTF-8",
             "TERM": "xterm",
             "XDG_STATE_HOME": str(folder / "state"),
-            "PYTHONPATH": os.pathsep.join((str(site), str(ROOT))),
+            "PYTHONPATH": str(site),
         }
 
     def log(self, content: bytes, name: str = "job.log") -> Path:
@@ -71,6 +71,8 @@ def _build(site: Path) -> None:
     for entry in installed.iterdir():
         if not entry.name.startswith(("slime_runbook", "__editable__", "__pycache__")):
             (site / entry.name).symlink_to(entry)
+    for ours in ("runbook", "tests"):  # not the folder itself: a build leaves entry points of ours in it
+        (site / ours).symlink_to(ROOT / ours)
     info = site / "small-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: small\nVersion: 1.0\n")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runbook.flow.lint import find_cycle, lint, lint_guide
-from runbook.flow.load import LoadedFlow, Source, load_flow, load_vocabulary
+from runbook.flow.lint import find_cycle, lint, lint_guide, unsound
+from runbook.flow.load import LoadedFlow, Place, Source, load_flow, load_vocabulary
 from runbook.flow.model import Flow, Node
 from tests.runbook.strategies import PROBES, WORDS, flows
 
@@ -56,6 +56,13 @@ FAULTS = [
     ("    fix: {en: Keep it, zh: 保留}\n", "", "cause: buffer", "buffer: a cause needs a fix"),
     ("cause: buffer", "cause: buffer\n    probes: [small.text]", "buffer:\n", "buffer: a leaf has no question"),
     ("cause: buffer", "cause: buffer\n    clear: {en: a, zh: 甲}", "buffer:\n", "buffer: a leaf has no question"),
+    ("cause: buffer", "cause: buffer\n    change: {add: [--x]}", "change: {add: [--x]", "buffer: a leaf has no change"),
+    (
+        "cause: buffer",
+        "cause: buffer\n    answers: {yes: {en: a, zh: 甲}}",
+        "answers: {yes: {en: a",
+        "buffer: a leaf has no answers",
+    ),
     (
         "    question: {en: Was the checkpoint loaded?, zh: 是否加载了 ckpt？}\n",
         "",
@@ -177,11 +184,38 @@ def test_deep_flows_are_checked() -> None:
 
 
 def test_sections_of_the_guide_without_a_node_are_told() -> None:
-    """Each section that no node of any flow answers is told once."""
+    """Each section that no node of any flow answers is told once, at the place that asks for it."""
     small = load_flow(DATA / "small.yaml")
-    told = lint_guide([small], ["1", "1 a", "1 b", "2.1", "int4 1"])
-    assert [complaint.message for complaint in told] == [
-        "guide section '2.1' has no node",
-        "guide section 'int4 1' has no node",
+    place = Place("causes.yaml", 3, 1)
+    told = lint_guide([small], [(section, place) for section in ("1", "1 a", "1 b", "2.1", "int4 1")])
+    assert [(complaint.place, complaint.message) for complaint in told] == [
+        (place, "guide section '2.1' has no node"),
+        (place, "guide section 'int4 1' has no node"),
     ]
-    assert [c.message for c in lint_guide([], ["1"])] == ["guide section '1' has no node"]
+    assert [c.message for c in lint_guide([], [("1", place)])] == ["guide section '1' has no node"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("start: coherent", "start: gone", "start names no node: 'gone'"),
+        ("no: load}", "no: loads}", "coherent: branch 'no' leads to unknown node 'loads'"),
+        ("yes: buffer, no: base}", "yes: buffer, no: load}", "load: cycle load → released → load"),
+    ],
+)
+def test_what_no_walk_survives_is_unsound(old: str, new: str, words: str, tmp_path: Path) -> None:
+    """A start or a branch that leads nowhere and a cycle make a flow unusable, and the first fault is named."""
+    path = tmp_path / "x.yaml"
+    path.write_text((DATA / "small.yaml").read_text().replace(old, new))
+    complaint = unsound(load_flow(path))
+    assert complaint is not None
+    assert complaint.message == words
+    assert complaint in lint(load_flow(path), ANSWERS, VOCABULARY)
+
+
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if "unknown node" not in fault[3]], ids=lambda f: f[3])
+def test_lesser_faults_leave_a_flow_usable(fault: tuple[str, str, str, str], tmp_path: Path) -> None:
+    """What lint complains about otherwise does not keep a flow from being walked."""
+    path = tmp_path / "x.yaml"
+    path.write_text((DATA / "small.yaml").read_text().replace(fault[0], fault[1]))
+    assert unsound(load_flow(path)) is None

@@ -227,7 +227,8 @@ def test_faults_of_a_vocabulary_have_their_place(text: str, start: str, tmp_path
 
 def test_a_vocabulary_is_read_with_its_meaning() -> None:
     """Cascade and severity are read as truth value and number; a cause that says neither is severe and no cascade."""
-    causes, source = load_vocabulary(SMALL.parent / "causes.yaml")
+    causes, source, guide = load_vocabulary(SMALL.parent / "causes.yaml")
     assert (causes["died"].cascade, causes["base"].severity) == (True, 2)
     assert (causes["buffer"].cascade, causes["buffer"].severity) == (False, 0)
+    assert guide == ()
     assert source.place("causes", "died") == Place(str(SMALL.parent / "causes.yaml"), 5, 3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import queue
 import threading
 from collections.abc import Iterator
@@ -12,11 +14,12 @@ import msgspec
 import pytest
 
 from runbook.catalog import Catalog
-from runbook.errors import SessionError
+from runbook.errors import SessionError, UsageError
 from runbook.evidence import Item
 from runbook.finding import Verdict
 from runbook.session import events as ev
-from runbook.session.desk import Desk, Memory, login_name
+from runbook.session.desk import Desk, Due, Memory, new_session, open_session, read_session
+from runbook.session.lock import login_name
 from runbook.text import Text
 from runbook.triage import Standing
 from runbook.walk import By, position
@@ -31,7 +34,9 @@ class Heard:
 
     def __init__(self, desk: Desk) -> None:
         self.all: queue.Queue[tuple[str, Any]] = queue.Queue()
+        self.records: list[ev.Record] = []
         desk.listen(lambda kind, payload: self.all.put((kind, payload)))
+        desk.listen(lambda kind, payload: self.records.append(payload) if kind == "record" else None)
 
     def next(self, *kinds: str) -> Any:
         """Return the payload of the next message of one of these kinds."""
@@ -167,11 +172,12 @@ def test_an_answer_like_the_probes_is_the_probes(desk: Desk, tmp_path: Path) -> 
     assert position(desk.catalog.flows["small"], walk) == "load"
 
 
-def test_triage_asks_cheap_probes_first(desk: Desk) -> None:
-    """Every probe that a flow asks is asked once, in flow order, those that read bulk data last."""
+def test_triage_leaves_bulk_data_alone(desk: Desk) -> None:
+    """Every probe that a flow asks is asked once, in flow order; those that read bulk data on request only, last."""
     assert desk.triage_probes() == ["small.text", "small.load"]
-    heavy = with_heavy(desk.catalog, "small.text")
-    assert Desk(heavy).triage_probes() == ["small.load", "small.text"]
+    heavy = Desk(with_heavy(desk.catalog, "small.text"))
+    assert heavy.triage_probes() == ["small.load"]
+    assert heavy.triage_probes(heavy=True) == ["small.load", "small.text"]
 
 
 def with_heavy(catalog: Catalog, heavy: str) -> Catalog:
@@ -208,7 +214,10 @@ def test_a_replayed_desk_shows_the_same_and_warns_of_changed_flows(desk: Desk, t
     assert isinstance(records[0].event, ev.Opened)
     old = msgspec.structs.replace(records[0], event=ev.Opened("0", {"small": "other", "gone": "x"}))
     warned = Desk(small.catalog(), records=[old])
-    assert [words.en for words in warned.warnings] == ["changed since this session began: small"]
+    assert [words.en for words in warned.warnings] == [
+        "changed since this session began: small",
+        "flows of this session that are not there now: gone; their folder is given with --flows",
+    ]
 
 
 def test_closing_ends_jobs_and_records_the_leave(tmp_path: Path) -> None:
@@ -236,3 +245,107 @@ def test_many_threads_may_append(desk: Desk) -> None:
         thread.join()
     assert sorted(numbers) == list(range(400))
     assert len(desk.state.notes) == 400
+
+
+def test_a_listener_can_leave(desk: Desk) -> None:
+    """What `listen` returns ends the listening, once and for all; other listeners stay."""
+    first: list[str] = []
+    second: list[str] = []
+    stop = desk.listen(lambda kind, _: first.append(kind))
+    desk.listen(lambda kind, _: second.append(kind))
+    desk.append(ev.Noted("one"))
+    stop()
+    stop()
+    desk.append(ev.Noted("two"))
+    assert (first, second) == (["record"], ["record", "record"])
+
+
+def attached(desk: Desk, heard: Heard, path: Path, content: bytes) -> str:
+    """Attach a new run with one log to the experiment of the small flow, and return its name."""
+    path.mkdir()
+    (path / "job.log").write_bytes(content)
+    run = desk.attach("small", "released", str(path))
+    heard.next("discovered")
+    return run
+
+
+def test_attached_runs_never_share_a_name(desk: Desk, tmp_path: Path) -> None:
+    """Each run gets a name of its own, also one that replaces another at the same node; each has its own RUN."""
+    heard = Heard(desk)
+    desk.begin("/run")
+    names = [attached(desk, heard, tmp_path / name, small.FINE) for name in ("a", "b", "c")]
+    assert names == ["run-2", "run-3", "run-4"]
+    assert desk.state.attached == {("small", "released"): "run-4"}
+    assert desk.state.runs == dict(zip(names, (str(tmp_path / name) for name in ("a", "b", "c")), strict=True))
+    assert [desk.state.evidence(name).root for name in ("", "run-3")] == ["/run", str(tmp_path / "b")]
+    again = Desk(small.catalog(), records=heard.records)
+    assert attached(again, Heard(again), tmp_path / "d", small.FINE) == "run-5"
+    again.close()
+
+
+def test_a_run_that_is_not_there_is_not_attached(desk: Desk, tmp_path: Path) -> None:
+    """Nothing is attached when the path does not exist or the node is no experiment; the next run gets a free name."""
+    heard = Heard(desk)
+    desk.attach("small", "released", str(tmp_path / "gone"))
+    assert "no such file" in heard.next("error").message
+    assert desk.state.attached == {}
+    with pytest.raises(UsageError, match="no experiment"):
+        desk.attach("small", "load", str(tmp_path))
+    attached(desk, heard, tmp_path / "new", small.FINE)
+    assert list(desk.state.runs.values()) == [str(tmp_path / "new")]
+
+
+def test_what_is_due_after_an_event(desk: Desk, tmp_path: Path) -> None:
+    """New evidence: what lacked or needs its slot again, then what was never asked; an attached run: its node's probes.
+
+    A note asks nothing; a finding that rests on other slots is left alone.
+    """
+    heard = Heard(desk)
+    assert desk.due(ev.Noted("x")) == ()
+    log = Item("log", "/x.log", Text("given", "给定"))
+    assert desk.due(ev.EvidenceAdded((log,))) == (Due((), again=True), Due(("small.text", "small.load")))
+    with_log(desk, tmp_path, small.GARBLED)
+    desk.ask("small.load")
+    while not isinstance(heard.next("record").event, ev.Found):
+        pass
+    again = Due(("small.load",), again=True)
+    assert desk.due(ev.EvidenceAdded((log,)))[0] == again
+    assert desk.due(ev.EvidenceDropped("log", "/x.log"))[0] == again
+    other = ev.EvidenceAdded((Item("dump", "/x", Text("given", "给定")),))
+    assert desk.due(other)[0] == Due((), again=True)
+    run = attached(desk, heard, tmp_path / "new", small.FINE)
+    mine = (Due(("small.text",), run, again=True, first=True),)
+    assert desk.due(ev.RunAttached("small", "released", run)) == mine
+    assert desk.due(ev.EvidenceAdded((msgspec.structs.replace(log, run=run),))) == mine
+
+
+def test_an_answer_for_another_node_is_dropped(desk: Desk) -> None:
+    """An answer that was given at a node at which the walk no longer stands changes nothing."""
+    desk.answer("small", "no", "ann", at="coherent")
+    desk.answer("small", "no", "ann", at="coherent")
+    assert [(step.node, step.answer) for step in desk.state.walk("small").steps] == [("coherent", "no")]
+
+
+def test_sessions_are_made_opened_and_read_in_one_way(tmp_path: Path) -> None:
+    """The header of a new session names its flows; opening locks and tells what was lost, reading only tells."""
+    catalog = small.catalog()
+    desk = new_session(catalog, str(tmp_path))
+    desk.begin("/run")
+    folder = desk.folder
+    header = json.loads(Path(folder, "journal.jsonl").read_bytes().splitlines()[0])
+    assert header["flows"] == catalog.hashes
+    with pytest.raises(SessionError, match="open elsewhere"):
+        open_session(catalog, folder)
+    desk.close()
+    with open(os.path.join(folder, "journal.jsonl"), "ab") as file:
+        file.write(b'{"n":2,"t":')
+    before = Path(folder, "journal.jsonl").read_bytes()
+    seen = read_session(Catalog(), folder, "zh")
+    assert "torn" in seen.warnings[0].en
+    assert "not there now: small" in seen.warnings[1].en
+    assert (seen.session_id, seen.language, seen.state.root) == (os.path.basename(folder), "zh", "/run")
+    assert Path(folder, "journal.jsonl").read_bytes() == before
+    opened = open_session(catalog, folder)
+    assert ["torn" in words.en for words in opened.warnings] == [True]
+    assert opened.state.root == "/run"
+    opened.close()

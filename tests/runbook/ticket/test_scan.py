@@ -39,7 +39,8 @@ def test_a_coarse_net_is_cast(text: str) -> None:
 def test_the_place_is_named_and_the_value_is_not() -> None:
     """Line and column point at the value; only its first characters are shown."""
     left = scan(f"a\nbc {KEY}\n", {})
-    assert left == [Left(2, 4, "a token", "hf_a…")]
+    assert left == [Left(2, 4, "a token", KEY)]
+    assert left[0].shown == "hf_a…"
 
 
 @pytest.mark.parametrize(

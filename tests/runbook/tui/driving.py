@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import pytest
 from textual.pilot import Pilot
 
 from runbook.catalog import Catalog
 from runbook.evidence import Item
-from runbook.finding import Finding
 from runbook.probe import silent
 from runbook.session import events as ev
 from runbook.session.desk import Desk
@@ -93,6 +94,23 @@ def drawn(app: RunbookApp) -> str:
     return "\n".join(strip.text.ljust(width) for strip in lines[:height])
 
 
-def finding_with(finding: Finding, **changes: object) -> Finding:
-    """Return a finding with some fields changed."""
-    return msgspec.structs.replace(finding, **changes)
+async def until(pilot: Pilot[Any], condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Wait until a condition holds; the test fails when it does not in time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it never came to be"
+        await pilot.pause(0.05)
+
+
+async def type_in(pilot: Pilot[Any], words: str) -> None:
+    """Type words into what has the focus, then Enter."""
+    await pilot.press(*words, "enter")
+
+
+def install_kitchen(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the kitchen an installed package, so that discovery, which runs in a worker, knows its slots."""
+    info = site / "kitchen-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: kitchen\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[slime_runbook.probes]\nkitchen = tests.runbook.tui.kitchen\n")
+    monkeypatch.syspath_prepend(str(site))

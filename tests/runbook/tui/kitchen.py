@@ -56,7 +56,13 @@ def oven(evidence: Evidence, report: Progress) -> Finding:
 
 @probe("kitchen.dough", needs="log", answers=("risen", "flat"), en="Has the dough risen?", zh="面团发好了吗？")
 def dough(evidence: Evidence, report: Progress) -> Finding:
-    """Cannot tell without the scale."""
+    """Read the printout of the scale; without one it cannot tell."""
+    printout = evidence.first("scale")
+    if printout is not None:
+        with open(printout, "rb") as file:
+            line = file.readline()
+        cited = (cite(printout, line.rstrip(b"\n"), line=1, offset=0),)
+        return found(Verdict.OK, "risen", "The dough weighs enough.", "面团重量足够。", citations=cited)
     return unknown(
         "Nobody weighed the dough.",
         "没有人称过面团。",
@@ -141,10 +147,10 @@ VOCABULARY = {
     "bad-flour": Cause("1.4", both("The flour is bad", "面粉变质")),
     "stove-off": Cause("-", both("The stove is off", "炉子没有打开")),
 }
-SLOTS = {
-    "log": Slot("log", both("kitchen log", "厨房日志")),
-    "scale": Slot("scale", both("scale printout", "秤的打印结果")),
-}
+LOG = Slot("log", both("kitchen log", "厨房日志"))
+SCALE = Slot("scale", both("scale printout", "秤的打印结果"))
+THERMOMETER = Slot("thermometer", both("address of the thermometer", "温度计地址"), holds="url")
+SLOTS = {slot.name: slot for slot in (LOG, SCALE, THERMOMETER)}
 
 
 def catalog(*flows: Flow) -> Catalog:

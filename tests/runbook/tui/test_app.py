@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import stat
 import time
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from runbook.evidence import Item
+from runbook.finding import Verdict
 from runbook.session import events as ev
+from runbook.session.desk import Desk, new_session, open_session, read_session
 from runbook.tui.app import RunbookApp
 from runbook.tui.dialogs import Export, Keys
 from runbook.tui.linespane import Lines, LinesPane
@@ -19,7 +23,7 @@ from runbook.tui.treepane import TreePane
 from runbook.tui.walk import WalkScreen
 from runbook.walk import By
 from tests.runbook.tui import kitchen
-from tests.runbook.tui.driving import ROOT, a_desk, drawn, settle
+from tests.runbook.tui.driving import LOG, ROOT, a_desk, drawn, install_kitchen, settle, type_in, until
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +74,7 @@ async def test_a_slow_probe_shows_its_own_progress_and_is_cancelled() -> None:
             await pilot.press("escape", "c")
             await settle(pilot, 5)
             assert "cancelled" in drawn(app)
-            assert "timed out" in drawn(app)
+            assert desk.state.findings_of()["kitchen.slow"].verdict is Verdict.UNKNOWN
 
 
 async def test_answers_by_hand_are_a_persons_and_back_makes_them_stale() -> None:
@@ -162,8 +166,11 @@ async def test_language_switches_live() -> None:
             assert "What was found" not in text
 
 
-async def test_missing_evidence_is_the_recommended_action_and_adding_it_asks_again(tmp_path: Path) -> None:
-    """Enter at an unknown node asks for the slot it lacks; what was added is in evidence as given."""
+async def test_missing_evidence_is_the_recommended_action_and_adding_it_asks_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Enter at an unknown node asks for the slot it lacks; the typed path is taken, and the node's probe reads it."""
+    install_kitchen(tmp_path / "site", monkeypatch)
     (tmp_path / "scale.txt").write_text("900 g\n")
     with a_desk(ev.FlowStarted("bread"), ev.Answered("bread", "oven-hot", "hot", By.PERSON, "ann")) as desk:
         app = RunbookApp(desk, "bread")
@@ -173,10 +180,109 @@ async def test_missing_evidence_is_the_recommended_action_and_adding_it_asks_aga
             await pilot.press("enter")
             await pilot.pause(0.1)
             assert "Path for scale printout" in drawn(app)
-            await pilot.press("escape")
-            desk.append(ev.EvidenceAdded((Item("scale", str(tmp_path / "scale.txt"), kitchen.both("given"), "given"),)))
+            await type_in(pilot, str(tmp_path / "scale.txt"))
+            await until(pilot, lambda: desk.state.findings_of()["kitchen.dough"].answer == "risen")
             await settle(pilot)
-            assert "Choose an answer" in drawn(app)
+            assert [(item.path, item.origin, item.run) for item in desk.state.items if not item.missing][1:] == [
+                (str(tmp_path / "scale.txt"), "given", "")
+            ]
+            assert desk.state.findings_of()["kitchen.dough"].citations[0].excerpt == "900 g"
+            assert "Accept risen" in drawn(app)
+
+
+EXPERIMENT = (
+    ev.FlowStarted("bread"),
+    ev.Answered("bread", "oven-hot", "hot", By.PERSON, "ann"),
+    ev.Answered("bread", "dough-risen", "risen", By.PERSON, "ann"),
+)
+
+
+async def test_attached_runs_have_their_own_names_and_evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`t` attaches a run under a new name each time; `+` then adds to that run, whose node is asked again of it."""
+    install_kitchen(tmp_path / "site", monkeypatch)
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "new.log").write_text("03:00 oven: hot\n")
+    with a_desk(*EXPERIMENT) as desk:
+        app = RunbookApp(desk, "bread")
+        async with app.run_test(notifications=True, size=(100, 30)) as pilot:
+            await settle(pilot)
+            for name in ("one", "two"):
+                await pilot.press("t")
+                await pilot.pause(0.1)
+                await type_in(pilot, str(tmp_path / name))
+                await until(pilot, lambda name=name: str(tmp_path / name) in desk.state.runs.values())  # type: ignore[misc]
+            await settle(pilot)
+            assert desk.state.runs == {"run-2": str(tmp_path / "one"), "run-3": str(tmp_path / "two")}
+            assert "attached run: run-3" in drawn(app)
+            assert desk.state.findings_of("run-3")["kitchen.oven"].answer is None
+            await pilot.press("plus")
+            await pilot.pause(0.1)
+            await pilot.press("enter")  # the first slot is the log
+            await pilot.pause(0.1)
+            await type_in(pilot, str(tmp_path / "two" / "new.log"))
+            await until(pilot, lambda: desk.state.findings_of("run-3")["kitchen.oven"].answer == "hot")
+            assert desk.state.evidence("run-3").paths("log") == (str(tmp_path / "two" / "new.log"),)
+            assert desk.state.evidence().paths("log") == (LOG,)
+
+
+async def test_a_run_that_is_not_there_is_said(tmp_path: Path) -> None:
+    """Attaching a path that does not exist attaches nothing and says so; the screen lives on."""
+    with a_desk(*EXPERIMENT) as desk:
+        app = RunbookApp(desk, "bread")
+        async with app.run_test(notifications=True, size=(100, 30)) as pilot:
+            await settle(pilot)
+            await pilot.press("t")
+            await pilot.pause(0.1)
+            await type_in(pilot, str(tmp_path / "gone"))
+            await until(pilot, lambda: "no such file" in " ".join(drawn(app).split()))
+            assert desk.state.runs == {}
+            assert "Attach the new run" in drawn(app)
+
+
+async def test_an_address_is_taken_as_it_is_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slot of addresses takes HOST:PORT and no path; opened, it says that it is an address; nonsense is refused."""
+    install_kitchen(tmp_path / "site", monkeypatch)
+    with a_desk() as desk:
+        app = RunbookApp(desk)
+        async with app.run_test(notifications=True, size=(100, 30)) as pilot:
+            await settle(pilot)
+            for words in ("kitchen", "10.0.0.1:6379"):
+                await pilot.press("a")
+                await pilot.pause(0.1)
+                await pilot.press("G", "enter")
+                await pilot.pause(0.1)
+                await type_in(pilot, words)
+                await settle(pilot)
+                if words == "kitchen":
+                    await until(pilot, lambda: "HOST:PORT" in " ".join(drawn(app).split()))
+            await until(pilot, lambda: desk.state.evidence().paths("thermometer") == ("10.0.0.1:6379",))
+            await settle(pilot)
+            await pilot.press("G", "enter")
+            await settle(pilot)
+            assert "an address, not a file" in drawn(app)
+
+
+async def test_an_item_is_taken_out_of_the_evidence() -> None:
+    """`d` on an item asks first; then the item and what cites it are gone, and the probes are asked again without it."""
+    with a_desk() as desk:
+        app = RunbookApp(desk)
+        async with app.run_test(notifications=True, size=(100, 40)) as pilot:
+            await settle(pilot)
+            await pilot.press("d")
+            await settle(pilot)
+            assert "choose an item of the evidence first" in drawn(app)
+            await pilot.press("G", "k")  # the log, before the printout
+            for key, left in (("G", True), ("g", False)):
+                await pilot.press("d")
+                await pilot.pause(0.1)
+                assert f"Take {LOG} out" in drawn(app)
+                await pilot.press(key, "enter")
+                await settle(pilot)
+                assert bool(desk.state.evidence().paths("log")) is left
+            finding = desk.state.findings_of()["kitchen.oven"]
+            assert (finding.verdict, finding.citations) == (Verdict.UNKNOWN, ())
+            assert "confirmed" not in drawn(app).partition("Where to start")[0].replace("nothing confirmed", "")
 
 
 async def test_notes_are_kept_at_their_node() -> None:
@@ -193,16 +299,20 @@ async def test_notes_are_kept_at_their_node() -> None:
 
 
 async def test_copy_writes_a_named_file_and_claims_nothing(tmp_path: Path) -> None:
-    """`y` at a leaf writes the command into a file, and the words do not say that the clipboard took it."""
+    """`y` at a leaf writes the command into a private file, and the words do not say that the clipboard took it."""
     with a_desk(ev.FlowStarted("bread"), ev.Answered("bread", "oven-hot", "cold", By.PROBE)) as desk:
+        desk.folder = str(tmp_path)
         app = RunbookApp(desk, "bread")
         async with app.run_test(notifications=True, size=(100, 30)) as pilot:
             await settle(pilot)
             await pilot.press("y")
             await settle(pilot)
-            text = drawn(app)
-            assert "if it allows" in text
+            assert "if it allows" in drawn(app)
             assert app.clipboard == "oven --on \\\n  --celsius 230"
+            (kept,) = (tmp_path / "commands").iterdir()
+            assert kept.name == "bread-oven-off-1.sh"
+            assert kept.read_text() == app.clipboard + "\n"
+            assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
 async def test_too_small_says_the_size_it_needs() -> None:
@@ -233,19 +343,54 @@ async def test_a_wide_terminal_shows_three_panes_that_follow_each_other() -> Non
             assert "ERROR oven" in drawn(app).split("│")[-1] or "03:12:44" in drawn(app)
 
 
-async def test_export_shows_what_happened() -> None:
-    """The export dialog ends with a path or with the reason why nothing was written, and Esc leaves it."""
+async def test_export_shows_what_happened(tmp_path: Path) -> None:
+    """The export dialog ends with the path of a ticket that is there and names the cause; Esc leaves it."""
     with a_desk() as desk:
+        desk.folder = str(tmp_path)
         app = RunbookApp(desk)
-        async with app.run_test(notifications=True, size=(80, 24)) as pilot:
+        async with app.run_test(notifications=True, size=(100, 30)) as pilot:
             await settle(pilot)
             await pilot.press("x", "enter")
-            await pilot.pause(1.0)
-            text = drawn(app)
-            assert "written to" in text or "nothing was written" in text
+            await until(pilot, lambda: "written to" in drawn(app))
+            await settle(pilot)
+            ticket = tmp_path / "ticket-1.md"
+            assert ticket.name in "".join(drawn(app).split())
+            assert "oven-off" in ticket.read_text()
+            assert "ERROR oven: OFF" in ticket.read_text()
+            assert desk.state.exports == (("markdown", str(ticket)),)
             assert [type(screen) for screen in app.screen_stack] == [StartScreen, Export]
             await pilot.press("escape")
             assert [type(screen) for screen in app.screen_stack] == [StartScreen]
+
+
+async def test_what_the_second_look_finds_can_be_hidden(tmp_path: Path) -> None:
+    """Where something private is left nothing is written, and the next choice hides it by name and writes the ticket.
+
+    Leaving writes nothing; the word is hidden in the next ticket too.
+    """
+    key = "ab12" * 5  # "api key ab12…" is a key to the second look and words to the redaction
+    with a_desk(ev.Noted(f"api_key  {key}")) as desk:
+        desk.folder = str(tmp_path)
+        app = RunbookApp(desk)
+        async with app.run_test(notifications=True, size=(100, 30)) as pilot:
+            await settle(pilot)
+            await pilot.press("x", "enter")
+            await until(pilot, lambda: "nothing was written" in drawn(app))
+            assert "hide ab12" in drawn(app)
+            assert key not in drawn(app)
+            await pilot.press("G", "enter")
+            await settle(pilot)
+            assert [type(screen) for screen in app.screen_stack] == [StartScreen]
+            assert list(tmp_path.glob("ticket-*")) == []
+            await pilot.press("x", "enter")
+            await until(pilot, lambda: "nothing was written" in drawn(app))
+            await pilot.press("enter")
+            await until(pilot, lambda: "written to" in drawn(app))
+            assert key not in (tmp_path / "ticket-1.md").read_text()
+            assert "hidden-1" in (tmp_path / "ticket-1.md").read_text()
+            await pilot.press("escape", "x", "enter")
+            await until(pilot, lambda: (tmp_path / "ticket-2.md").exists())
+            assert key not in (tmp_path / "ticket-2.md").read_text()
 
 
 async def test_a_burst_of_findings_is_drawn_in_few_steps() -> None:
@@ -306,3 +451,111 @@ async def test_lists_move_by_letters_arrows_and_ends() -> None:
                 await pilot.press(key)
                 keys.append(rows.key)
             assert keys == ["cause oven-off", "flow bread", "flow soup", "flow bread", "item 1"]
+
+
+async def test_ascii_signs_and_rules_are_ascii() -> None:
+    """In ASCII mode no screen, dialog or notice draws a character beyond ASCII, also where words are cut."""
+    with a_desk(ev.FlowStarted("bread"), ev.Noted("x")) as desk:
+        app = RunbookApp(desk, "bread", ascii_only=True)
+        async with app.run_test(notifications=True, size=(120, 40)) as pilot:
+            for keys in ([], ["e"], ["escape", "question_mark"], ["escape", "x"], ["escape", "y"], ["escape"]):
+                await pilot.press(*keys)
+                await settle(pilot)
+                for size in ((120, 40), (61, 20)):
+                    await pilot.resize_terminal(*size)
+                    await settle(pilot)
+                    strange = {character for character in drawn(app) if not character.isascii()}
+                    assert strange == set(), keys
+            assert "..." in drawn(app)
+
+
+async def test_a_fault_of_ours_shows_no_data_and_costs_none(tmp_path: Path) -> None:
+    """A handler that raises ends the app with a short traceback without local values; the journal has all before it."""
+    desk = new_session(kitchen.catalog(), str(tmp_path))
+    desk.begin("/kitchen")
+    app = RunbookApp(desk)
+    secret = "hf_" + "x" * 30
+
+    def breaks() -> None:
+        private = secret
+        raise ZeroDivisionError(len(private))
+
+    try:
+        with pytest.raises(ZeroDivisionError):
+            async with app.run_test(size=(80, 24)) as pilot:
+                await pilot.pause(0.2)
+                app.deeds.note("written before")
+                await settle(pilot)
+                app.refresh_view = breaks  # type: ignore[method-assign]
+                await pilot.press("L")
+                await pilot.pause(0.5)
+        (told,) = app._exit_renderables
+        console = Console(width=100, file=io.StringIO(), force_terminal=False)
+        console.print(told)
+        words = console.file.getvalue()
+        assert "ZeroDivisionError" in words
+        assert secret not in words
+        assert "locals" not in words
+        folder = desk.folder
+    finally:
+        desk.close()
+    assert "written before" in [note.words for note in read_session(desk.catalog, folder).state.notes]
+
+
+def kept_sessions(tmp_path: Path) -> tuple[Desk, Desk]:
+    """Return an open desk and a closed one whose journal ends in a torn line and whose flow is gone."""
+    closed = new_session(kitchen.catalog(), str(tmp_path))
+    closed.begin("/monday")
+    closed.close()
+    with open(f"{closed.folder}/journal.jsonl", "ab") as file:
+        file.write(b'{"n":2,"t"')
+    desk = new_session(kitchen.catalog(kitchen.FLOW), str(tmp_path))
+    desk.begin("/tuesday")
+    return desk, closed
+
+
+async def test_a_session_that_cannot_be_opened_is_said_and_the_screen_stays(tmp_path: Path) -> None:
+    """Choosing a locked session says who holds it, a damaged one says where; the present session goes on."""
+    desk, closed = kept_sessions(tmp_path)
+    holder = open_session(desk.catalog, closed.folder)
+    app = RunbookApp(desk)
+    try:
+        async with app.run_test(notifications=True, size=(100, 30)) as pilot:
+            await until(pilot, lambda: bool(app.start_screen.recent))
+            await settle(pilot)
+            await pilot.press("G", "enter")
+            await until(pilot, lambda: "open elsewhere" in " ".join(drawn(app).split()))
+            holder.close()
+            path = Path(closed.folder, "journal.jsonl")
+            path.write_bytes(path.read_bytes().replace(b'"n":0', b'"n":7'))
+            await pilot.press("enter")
+            await until(pilot, lambda: "is damaged" in " ".join(drawn(app).split()))
+            assert app.is_running
+            await pilot.press("n")
+            await pilot.pause(0.1)
+            await type_in(pilot, "on")
+            await settle(pilot)
+            assert [note.words for note in desk.state.notes] == ["on"]
+    finally:
+        holder.close()
+        desk.close()
+
+
+async def test_a_session_that_is_opened_tells_what_it_lost(tmp_path: Path) -> None:
+    """Choosing a session ends the app with its desk; the app over that says the torn line and the flow that is gone."""
+    desk, _ = kept_sessions(tmp_path)
+    app = RunbookApp(desk)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: bool(app.start_screen.recent))
+        await settle(pilot)
+        await pilot.press("G", "enter")
+        await until(pilot, lambda: app.return_value is not None)
+    opened = app.return_value
+    assert isinstance(opened, Desk)
+    assert opened.state.root == "/monday"
+    again = RunbookApp(opened)
+    async with again.run_test(notifications=True, size=(100, 30)) as pilot:
+        await until(pilot, lambda: "was torn" in " ".join(drawn(again).split()))
+        assert "not there now: soup" in " ".join(drawn(again).split())
+    opened.close()
+    desk.close()

@@ -101,12 +101,12 @@ def test_what_a_file_is(tmp_path: Path, content: bytes, kind: str) -> None:
     assert open_window(write(tmp_path, content)).kind == kind
 
 
-def test_a_folder_an_address_and_an_absent_file_are_said(tmp_path: Path) -> None:
-    """A folder lists its names, an address is no file, an absent file comes with the system's reason."""
+def test_a_folder_and_an_absent_file_are_said(tmp_path: Path) -> None:
+    """A folder lists its names, an absent file comes with the system's reason, whatever its name looks like."""
     write(tmp_path, b"x", "shard.bin")
     folder = open_window(str(tmp_path))
     assert (folder.kind, [line.raw for line in folder.lines]) == ("folder", [b"shard.bin"])
-    assert open_window("http://127.0.0.1:8265").kind == "url"
+    assert open_window("http://127.0.0.1:8265").kind == "missing"
     gone = open_window(str(tmp_path / "gone.log"))
     assert (gone.kind, gone.why) == ("missing", "No such file or directory")
 

@@ -118,7 +118,7 @@ def test_in_chinese(snap_compare: Compare) -> None:
 def test_in_ascii_without_colour(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
     """Under NO_COLOR with ASCII signs every status can still be read."""
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("RUNBOOK_ASCII", "1")
+    monkeypatch.setenv("TERM", "linux")
     assert is_picture(snap_compare, (80, 24), "enter")
 
 

@@ -17,7 +17,7 @@ from probes.readers.launch import TRACE_LIMIT, read_launch, read_trace
 from probes.readers.launch_model import Job, Launch, Occurrence, cite_place
 from probes.readers.logfiles import LogFile, expand, window
 from runbook.evidence import Evidence
-from runbook.finding import Citation, cite
+from runbook.finding import Citation, Finding, cite, unknown
 
 HEAD_LIMIT = 32 << 20
 """Bytes at the start of a log in which the arguments table is looked for: the driver prints it before anything
@@ -33,7 +33,7 @@ class Given:
     """A flag's value and where it stands.
 
     value: None when it is not known. shown: as written. sure: it certainly applies. default: it rests on the
-    default of an environment variable. from_table: it comes from the arguments table.
+    default of an environment variable.
     """
 
     value: str | None
@@ -41,7 +41,6 @@ class Given:
     citation: Citation
     sure: bool = True
     default: bool = False
-    from_table: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,10 +96,7 @@ def read_settings(evidence: Evidence) -> Settings:
     table: Arguments | None = None
     files, _ = expand(evidence.paths("log"))
     for file in sorted(files, key=lambda one: "driver" not in one.path)[:MANY_LOGS]:
-        try:
-            head = window(file, 0, HEAD_LIMIT)
-        except OSError:
-            continue
+        head = window(file, 0, HEAD_LIMIT)
         if table is None:
             table = read_table(file, head)
         if not any(launch.jobs for launch in launches) and (trace := read_trace(file.path, head[:TRACE_LIMIT])):
@@ -129,7 +125,7 @@ def given(settings: Settings, flag: str, name: str | None = None) -> Given | Non
     row = settings.table.rows.get(name or flag.replace("-", "_")) if settings.table is not None else None
     if row is not None and settings.table is not None:
         citation = cite(settings.table.file.path, row.raw, line=row.line, offset=row.offset)
-        return None if row.value == "None" else Given(row.value, row.value, citation, from_table=True)
+        return None if row.value == "None" else Given(row.value, row.value, citation)
     return scripted(settings, flag)
 
 
@@ -171,3 +167,26 @@ def number(settings: Settings, flag: str, default: float | None = None) -> tuple
     except ValueError:
         value = None
     return value, one
+
+
+def no_command() -> Finding:
+    """Return the unknown of a question that only a training command answers."""
+    return unknown(
+        "No training command was found.",
+        "没有找到训练命令。",
+        settle_en="attach the launch script",
+        settle_zh="附上启动脚本",
+        slots=("launch",),
+    )
+
+
+def not_told(en: str, zh: str, citations: tuple[Citation, ...] = ()) -> Finding:
+    """Return the unknown of a question that neither script nor table answers; en, zh: one sentence each."""
+    return unknown(
+        en,
+        zh,
+        settle_en="attach the launch script or a log with the arguments table",
+        settle_zh="附上启动脚本或含参数表的日志",
+        slots=("launch", "log"),
+        citations=citations,
+    )

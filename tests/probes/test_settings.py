@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from probes.readers.settings import given, number, read_settings, scripted, switched
+from probes.settings import given, number, read_settings, scripted, switched
 from tests.helpers import evidence_of
 from tests.probes.scripts import PLACED, script, table, write
 
@@ -18,7 +18,7 @@ def test_the_table_wins_over_the_script(tmp_path: Path) -> None:
     settings = read_settings(evidence_of(("launch", run), ("log", log)))
     load = given(settings, "load")
     assert load is not None
-    assert (load.value, load.from_table, load.citation.line) == ("/b", True, 4)
+    assert (load.value, load.citation.path, load.citation.line) == ("/b", log, 4)
     assert given(settings, "num-rollout") is None
     script_load = scripted(settings, "load")
     assert script_load is not None

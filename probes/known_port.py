@@ -1,0 +1,52 @@
+"""Whether a server could not start because its address is taken.
+
+Told by the exceptions of what binds addresses in a slime job: Python's sockets, uvicorn (SGLang's HTTP server), ZeroMQ
+(SGLang's processes among each other), torch.distributed's store and SGLang's router (Rust). NCCL's and other warnings
+about an address are no failure, nor is a line that quotes the words in the middle of something else.
+"""
+
+from __future__ import annotations
+
+from probes import logs
+from probes.readers import joblog
+from probes.readers.logscan import signature
+from runbook.evidence import Evidence
+from runbook.finding import Finding, Verdict, found
+from runbook.probe import Progress, probe
+
+TAKEN = signature(
+    "address-taken",
+    ("ddress already in use", "error while attempting to bind on address", "EADDRINUSE"),
+    r"OSError: \[Errno 98\] (?:Address already in use|error while attempting to bind on address)"
+    r"|ERROR: +\[Errno 98\] error while attempting to bind on address"
+    r"|ZMQError: Address already in use"
+    r"|(?:DistNetworkError|RuntimeError): The server socket has failed to listen on any local network address\."
+    r".{0,400}(?:EADDRINUSE|Address already in use)"
+    r"|panicked at .{0,200}Address already in use|Error: .{0,120}Address already in use \(os error 98\)",
+)
+
+
+@probe(
+    "port.in_log",
+    needs="log",
+    answers=("free", "taken"),
+    en="Did a server fail to start because its address is in use?",
+    zh="是否有服务因地址被占用而启动失败？",
+    deadline=logs.DEADLINE,
+)
+def port_in_log(evidence: Evidence, report: Progress) -> Finding:
+    """Report the first server that could not bind."""
+    scanned = logs.collect(evidence, report, (TAKEN,))
+    hits = scanned.of(TAKEN.label)
+    if not hits:
+        return logs.unread(scanned.coverage) or found(
+            Verdict.OK, "free", "No server failed to bind its address.", "没有服务因地址被占用而启动失败。"
+        )
+    said = joblog.parse(hits[0].text).message[:160]
+    return found(
+        Verdict.PROBLEM,
+        "taken",
+        f"A server could not start, for its address is in use (line {hits[0].line}): {said}",
+        f"有服务因地址被占用而无法启动（第 {hits[0].line} 行）：{said}",
+        citations=(joblog.citation(hits[0], logs.processes(hits)),),
+    )

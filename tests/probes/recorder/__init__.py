@@ -1,0 +1,1 @@
+"""Tests of the recorder that is shipped beside the engine."""
