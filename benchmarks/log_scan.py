@@ -1,6 +1,6 @@
 """The log engine beside ripgrep: all signatures in one pass, the index, growth, memory and the first look at the end.
 
-Reach (DESIGN §8), on one core with the same signatures in the same run: 1.4 times `rg -c` and 4 times rg with
+Reach, on one core with the same signatures in the same run: 1.4 times `rg -c` and 4 times rg with
 attribution; a second look at a log that grew by 1 % reads only that; memory below 300 MB; the first hits of the end
 within a second. Every way runs in a process of its own on one core, in interleaved rounds; speeds are by processor
 time, since the machine may be shared. The log is made for the run, or is the file given as argument.

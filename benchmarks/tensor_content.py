@@ -1,6 +1,6 @@
 """The content scan of a checkpoint beside the read of the same files: one process, helper processes, and memory.
 
-Reach (DESIGN §8): checks and hash together at 50 % or more of a warm single-thread read of the same files in the same
+Reach: checks and hash together at 50 % or more of a warm single-thread read of the same files in the same
 run, below 100 MB. Rounds are interleaved, and the ratio is that of medians. The files are random BF16 weights, or a
 checkpoint folder given as argument.
 """

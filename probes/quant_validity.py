@@ -87,8 +87,8 @@ def _unreadable(plan: Plan) -> Finding:
     return found(
         Verdict.PROBLEM,
         "invalid",
-        f"config.json is not JSON: line {fault.citation.line}, {fault.what}{hint}.",
-        f"config.json 不是合法 JSON：第 {fault.citation.line} 行，{fault.what}"
+        f"config.json is not JSON: line {fault.line}, {fault.what}{hint}.",
+        f"config.json 不是合法 JSON：第 {fault.line} 行，{fault.what}"
         + ("；正则里的反斜杠在 JSON 中要写两个。" if hint else "。"),
         citations=(fault.citation,),
     )

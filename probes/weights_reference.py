@@ -2,7 +2,8 @@
 
 Fused experts of a checkpoint (`experts.gate_up_proj` of shape [experts, 2 × size, hidden]) are sent one by one
 (slime's megatron_to_hf/qwen3_5.py), so they stand here under the names they are sent by as well. A fingerprint is
-computed when it is first asked for and then kept; a comparison without faults reads every tensor once and keeps some 500 bytes of it.
+computed when it is first asked for and then kept; a comparison without faults reads every tensor once and keeps some
+500 bytes of it.
 """
 
 from __future__ import annotations

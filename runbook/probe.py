@@ -35,7 +35,7 @@ class Probe:
 
     id: dotted name. needs: evidence slots that must all be there; "a|b" means that one of them suffices. answers:
     the words a flow may branch on. title: the question in words. deadline: seconds. heavy: reads bulk data, so
-    triage runs it last.
+    it runs only where a person asks for it, at its node or of all.
     """
 
     id: str

@@ -31,9 +31,10 @@ class Place:
 
 @dataclass(frozen=True)
 class BadJson:
-    """Why a file is not JSON, with the line."""
+    """Why a file is not JSON. line: 1-based; the citation has none where the line shows nothing that can be read."""
 
     what: str
+    line: int
     citation: Citation
 
 
@@ -78,10 +79,12 @@ def _string(text: bytes) -> str:
 
 
 def cite_place(path: str, data: bytes, start: int) -> Citation:
-    """Cite the line in which the byte `start` is."""
+    """Cite the line in which the byte `start` is; a line that shows nothing (NUL, blanks) is cited by its offset."""
     begin = data.rfind(b"\n", 0, start) + 1
     end = data.find(b"\n", start)
     line = data[begin : end if end >= 0 else len(data)]
+    if not sanitise(line[:4096]).strip():
+        return cite(path, "a line without readable text", offset=begin)
     return cite(path, line, line=data.count(b"\n", 0, begin) + 1, offset=begin)
 
 
@@ -95,12 +98,12 @@ def bad_json(path: str, data: bytes) -> BadJson | None:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        return BadJson("not UTF-8", cite_place(path, data, error.start))
+        return BadJson("not UTF-8", line_of(data, error.start), cite_place(path, data, error.start))
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
         place = min(len(text[: error.pos].encode()), max(len(data) - 1, 0))
-        return BadJson(sanitise(error.msg, 120), cite_place(path, data, place))
+        return BadJson(sanitise(error.msg, 120), line_of(data, place), cite_place(path, data, place))
     except RecursionError:
-        return BadJson("nested too deeply", cite_place(path, data, 0))
+        return BadJson("nested too deeply", 1, cite_place(path, data, 0))
     return None

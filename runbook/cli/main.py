@@ -89,7 +89,7 @@ def overview() -> str:
 
 EXIT_WORDS: dict[ExitCode, str] = {
     ExitCode.CLEAR: "nothing wrong found, the main questions were answered",
-    ExitCode.CONFIRMED: "at least one cause is confirmed",
+    ExitCode.CONFIRMED: "evidence confirms at least one cause",
     ExitCode.USAGE: "bad usage or unusable evidence",
     ExitCode.OPEN: "nothing confirmed, but something is unknown or possible",
     ExitCode.INTERRUPTED: "interrupted",

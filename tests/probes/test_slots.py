@@ -12,6 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes import slots
+from probes.readers.rollout_dump import inspect_file
+from probes.readers.torch_dist import TRACKER, read_folder
+from probes.slots import recognise_megatron
 from runbook.discovery import recognise
 from runbook.evidence import Candidate, Slot
 from tests.probes.scripts import script, write
@@ -155,3 +158,35 @@ def test_no_bytes_raise(tmp_path_factory: pytest.TempPathFactory, data: bytes, n
     for slot in ALL.values():
         if slot.recognise is not None:
             slot.recognise(Candidate(str(path), is_dir=False, size=len(data)))
+
+
+FOLDERS = {
+    "tracker": (TRACKER, "iter_0000005/"),
+    "iterations": ("iter_0000005/",),
+    "released": ("release/",),
+    "iteration": (".metadata", "__0_0.distcp"),
+    "old iteration": ("mp_rank_00/",),
+    "weights beside iterations": ("config.json", "iter_0000005/"),
+    "neither": ("notes.txt", "iter_x/", "mp_rank_zero/"),
+}
+
+
+@pytest.mark.parametrize("names", FOLDERS.values(), ids=list(FOLDERS))
+def test_discovery_and_the_reader_agree_on_checkpoint_folders(names: tuple[str, ...], tmp_path: Path) -> None:
+    """What is taken for a Megatron checkpoint is what the reader of such folders calls one."""
+    for name in names:
+        (tmp_path / name).mkdir() if name.endswith("/") else (tmp_path / name).touch()
+    candidate = Candidate(str(tmp_path), is_dir=True)
+    taken_for = {None: "", 92: "checkpoint", 91: "iteration"}[
+        match.score if (match := recognise_megatron(candidate)) else None
+    ]
+    kind = read_folder(str(tmp_path)).kind
+    assert taken_for == (kind if kind in ("checkpoint", "iteration") else "")
+
+
+@pytest.mark.parametrize("path", sorted((DATA / "dumps").rglob("*.pt")), ids=lambda path: str(path.relative_to(DATA)))
+def test_discovery_and_the_reader_agree_on_dumps(path: Path) -> None:
+    """A real dump is taken for the kind that the reader of dumps sees in its head."""
+    slot = {"rollout": "rollout_dump", "train": "train_dump"}.get(inspect_file(str(path)).kind)
+    if slot is not None:
+        assert taken(path) == slot

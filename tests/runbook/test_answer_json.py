@@ -52,7 +52,7 @@ def answer() -> Any:
 
 
 def test_the_contract(answer: Any) -> None:
-    """Exactly the keys of DESIGN §6, with the values of this run."""
+    """Exactly the keys that scripts rely on, with the values of this run."""
     assert answer == {
         "schema": 1,
         "evidence": [{"slot": "log", "path": "/run/job.log", "why": "a log"}],

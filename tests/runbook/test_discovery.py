@@ -117,6 +117,29 @@ def test_the_best_match_takes_the_candidate(tmp_path: Path) -> None:
     assert best[0] == "launch"
 
 
+def test_equals_are_told_with_how_to_choose(tmp_path: Path) -> None:
+    """What two slots know equally well goes to the one declared first, and one note names both, paths and options.
+
+    When one of the two was given nobody has to choose, and a lower score is no rival.
+    """
+    slots = {
+        **SLOTS,
+        "trace": Slot("trace", WHY, is_log, many=True),
+        "worse": Slot("worse", WHY, lambda one: None if one.is_dir else Match(49, WHY), many=True),
+    }
+    paths = [write(tmp_path / "run" / name) for name in ("a", "b", "c", "d")]
+    found = discover(str(tmp_path / "run"), (), slots, FOLLOWERS)
+    assert taken(found, "log", tmp_path / "run") == ["a", "b", "c", "d"]
+    (note,) = found.notes
+    assert note.en == (
+        f"{paths[0]}, {paths[1]}, {paths[2]} and 1 more may be log or trace; taken as log, "
+        "choose with --log PATH / --trace PATH"
+    )
+    assert "--trace PATH" in note.zh
+    given = discover(str(tmp_path / "run"), (("trace", str(paths[0])),), slots, FOLLOWERS)
+    assert given.notes == ()
+
+
 def test_a_closed_folder_is_one_item(tmp_path: Path) -> None:
     """What lies in a folder that belongs together is not looked at; another recognised folder is looked into."""
     write(tmp_path / "model" / "config.json")

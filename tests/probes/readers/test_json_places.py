@@ -41,7 +41,9 @@ def test_places_of_garbage_do_not_escape(data: bytes) -> None:
     fault = bad_json("config.json", data)
     if fault is not None:
         assert is_safe(fault.what)
-        assert 1 <= (fault.citation.line or 0) <= data.count(b"\n") + 1
+        assert 1 <= fault.line <= data.count(b"\n") + 1
+        assert fault.citation.line in (None, fault.line)
+        assert fault.citation.excerpt
 
 
 def test_the_line_of_the_first_fault_is_cited() -> None:
@@ -49,7 +51,7 @@ def test_the_line_of_the_first_fault_is_cited() -> None:
     data = b'{\n "ignore": [\n  "re:.*mlp\\.gate"\n ]\n}'
     fault = bad_json("config.json", data)
     assert fault is not None
-    assert (fault.citation.line, "escape" in fault.what) == (3, True)
+    assert (fault.line, fault.citation.line, "escape" in fault.what) == (3, 3, True)
     assert bad_json("config.json", b"{}") is None
     assert bad_json("config.json", b"[" * 100_000) is not None
     assert line_of(data, len(data)) == 5

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runbook.evidence import Item
-from runbook.finding import Finding, Verdict
+from runbook.finding import Citation, Finding, Verdict
 from runbook.flow.model import Flow, Node
 from runbook.session import events as ev
 from runbook.session.state import Note, SessionState, fold, replay
@@ -113,6 +113,42 @@ def test_evidence_is_taken_once_and_can_be_dropped() -> None:
     assert state.evidence("r1").items == (second,)
     dropped = state_after(ev.EvidenceAdded((first, second)), ev.EvidenceDropped("log", "/a"))
     assert dropped.items == (second,)
+
+
+def test_what_cites_dropped_evidence_goes_with_it() -> None:
+    """Findings of that run that cite the item or what lies in it are gone; those of another run or file stay."""
+
+    def cites(probe: str, path: str) -> ev.Found:
+        return ev.Found(msgspec.structs.replace(says(probe, Verdict.WARNING, "no"), citations=(Citation(path),)))
+
+    history: list[ev.Event] = [
+        cites("a", "/dump"),
+        cites("b", "/dump/rollout_0.pt"),
+        cites("c", "/dump2"),
+        msgspec.structs.replace(cites("a", "/dump"), run="r1"),
+        ev.EvidenceDropped("dump", "/dump"),
+    ]
+    assert set(state_after(*history).findings) == {("", "c"), ("r1", "a")}
+
+
+def test_every_record_makes_a_new_revision() -> None:
+    """Two states of one session have the same revision only when they are the same state."""
+    assert SessionState().revision == 0
+    assert [state_after(*[ev.Noted("x")] * count).revision for count in (1, 2, 3)] == [1, 2, 3]
+
+
+def test_an_attached_run_has_its_own_root() -> None:
+    """The evidence of the first run is read in RUN, that of an attached one in the folder that was attached."""
+    state = state_after(
+        ev.Opened("1", {}, "/run", "ann"),
+        ev.RunAttached("small", "released", "run-2", "/second"),
+        ev.RunAttached("small", "released", "old"),
+    )
+    assert [state.evidence(run).root for run in ("", "run-2", "old")] == ["/run", "/second", ""]
+    assert state.runs == {"run-2": "/second", "old": ""}
+    assert state.run_at(SMALL, "released") == "old"
+    assert state.run_at(SMALL, "load") == ""
+    assert state_after().run_at(SMALL, "released") is None
 
 
 def test_the_latest_finding_counts_for_its_run() -> None:

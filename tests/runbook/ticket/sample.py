@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from runbook.evidence import Item
-from runbook.finding import Citation, Finding, Measurement, Table, Verdict
+from runbook.finding import Citation, Finding, Grid, Measurement, Proposal, Table, Verdict
 from runbook.flow.model import Action, Cause, Change, Flow, Node
 from runbook.session import events as ev
-from runbook.session.state import SessionState, replay
+from runbook.session.state import SessionState, fold, replay
 from runbook.text import Text
 from runbook.ticket.build import transcript
 from runbook.ticket.transcript import Transcript
@@ -191,6 +193,27 @@ ITEMS = (
         "train_dump", "/mnt/nfs/lihua/dumps/{rollout_id}.pt", text("named by the launch script"), "named", missing=True
     ),
 )
+
+
+def drawn_finding(probe: str = "cuda.stack", lines: int = 2) -> Finding:
+    """Return the finding that proves the first cause, with a picture and a proposed edit of about `lines` lines each.
+
+    What is private stands in both.
+    """
+    legend = (("=", text("the same", "相同"), "good"), ("x", text("differs", "不同"), "bad"))
+    labels = ("gpu-node-17", *(f"layer {number}" for number in range(1, lines)))
+    picture = Grid(text("Layers by rank", "各层各 rank"), labels, ("r0", "r1"), ("=x",) * lines, legend)
+    diff = "\n".join(["--- a/config.json", "+++ b/config.json", *(f"+ /home/lihua/dump/{n}" for n in range(lines - 2))])
+    edit = Proposal("config.json.patch", "/home/lihua/code/config.json", diff)
+    return msgspec.structs.replace(STACKED, probe=probe, grids=(picture,), proposals=(edit,))
+
+
+def drawn_state(*findings: Finding) -> SessionState:
+    """Return the state of a triage in which these findings stand, too."""
+    state = triage_state()
+    for number, finding in enumerate(findings):
+        state = fold(state, ev.Record(100 + number, 1795978000.0, ev.Found(finding)), FLOWS)
+    return state
 
 
 def triage_state() -> SessionState:

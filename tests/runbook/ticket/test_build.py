@@ -11,7 +11,19 @@ from runbook.session.state import SessionState, fold, replay
 from runbook.ticket.parts import show_path
 from runbook.ticket.transcript import Transcript
 from runbook.walk import By
-from tests.runbook.ticket.sample import FAULT, FLOWS, LINE, LOG, open_state, sample, text, triage_state, walked_state
+from tests.runbook.ticket.sample import (
+    FAULT,
+    FLOWS,
+    LINE,
+    LOG,
+    drawn_finding,
+    drawn_state,
+    open_state,
+    sample,
+    text,
+    triage_state,
+    walked_state,
+)
 
 
 def test_the_first_cause_comes_with_its_chain_and_proof() -> None:
@@ -117,6 +129,24 @@ def test_numbers_keep_their_value_and_what_is_no_number_is_said() -> None:
         ("hidden_size", 8192.0, "8192", "7168"),
         ("loss", None, "nan nats", ""),
     ]
+
+
+def test_pictures_and_proposed_edits_are_drawn_with_the_proof() -> None:
+    """A grid comes as lines with its legend, a proposed edit as the lines of its diff under the file it is for."""
+    (proof,) = [proof for proof in sample(drawn_state(drawn_finding(lines=3))).problems if proof.probe == "cuda.stack"]
+    picture, edit = proof.drawings
+    assert (picture.title, picture.language) == ("Layers by rank", "text")
+    assert picture.lines == (
+        "gpu-node-17  =x",
+        "layer 1      =x",
+        "layer 2      =x",
+        "             r0 .. r1",
+        "= the same   x differs",
+    )
+    assert (edit.title, edit.language) == ("/home/lihua/code/config.json", "diff")
+    assert edit.lines == ("--- a/config.json", "+++ b/config.json", "+ /home/lihua/dump/0")
+    chinese = sample(drawn_state(drawn_finding()), "zh").problems
+    assert next(drawing.title for proof in chinese for drawing in proof.drawings) == "各层各 rank"
 
 
 def test_hostile_text_is_sanitised_and_odd_file_names_are_shown() -> None:

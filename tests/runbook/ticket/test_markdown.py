@@ -18,7 +18,16 @@ from runbook.text import Text
 from runbook.ticket.redact import Identity, redact_transcript
 from runbook.ticket.renderers import formats, renderer
 from runbook.ticket.renderers.markdown import LIMIT
-from tests.runbook.ticket.sample import FLOWS, open_state, sample, text, triage_state, walked_state
+from tests.runbook.ticket.sample import (
+    FLOWS,
+    drawn_finding,
+    drawn_state,
+    open_state,
+    sample,
+    text,
+    triage_state,
+    walked_state,
+)
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 HEADINGS = [
@@ -220,6 +229,42 @@ def test_an_endless_ticket_is_shortened_from_the_least_telling_end() -> None:
     assert last.startswith("Shortened to stay under 65,536 characters; left out: ")
     assert "of 604 in “Evidence lines”" in last
     assert markdown.count("<details>") == markdown.count("</details>")
+
+
+def test_pictures_stand_beside_their_proof() -> None:
+    """The first cause shows its pictures and edits in the problem, other proofs show theirs among the evidence."""
+    other = msgspec.structs.replace(drawn_finding("p.other"), verdict=Verdict.WARNING)
+    markdown = renderer("markdown").render(sample(drawn_state(drawn_finding(), other))).decode()
+    problem = markdown[: markdown.index("## Standing")]
+    evidence = markdown[markdown.index("## Evidence lines") : markdown.index("## What was checked")]
+    for part in (problem, evidence):
+        assert part.count("```text\ngpu-node-17  =x\nlayer 1      =x\n") == 1
+        assert part.count("```diff\n--- a/config.json\n") == 1
+
+
+@pytest.mark.parametrize(("findings", "lines"), [(1, 5000), (60, 300), (3, 2)])
+def test_long_pictures_are_shortened_within_the_limit(findings: int, lines: int) -> None:
+    """However many and long they are, the ticket fits; one of the first cause stays, cut after a whole line."""
+    others = [msgspec.structs.replace(drawn_finding(f"p.{n}", lines), verdict=Verdict.WARNING) for n in range(findings)]
+    state = drawn_state(drawn_finding(lines=lines), *others)
+    markdown = renderer("markdown").render(sample(state)).decode()
+    assert len(markdown) <= LIMIT
+    assert _seen(markdown).headings == HEADINGS
+    assert markdown.count("```") % 2 == 0
+    problem = markdown[: markdown.index("## Standing")]
+    shown = re.findall(r"^(?:gpu-node-17|layer \d+) +(\S+)$", problem, re.MULTILINE)
+    assert shown
+    assert set(shown) == {"=x"}
+    assert ("more, left out here" in problem) is (lines > 1000 or len(shown) < lines)
+
+
+def test_many_pictures_of_one_proof_fit() -> None:
+    """Thirty pictures of the first proof are cut down to what fits, and how many were left out is said."""
+    one = drawn_finding(lines=200)
+    many = msgspec.structs.replace(one, grids=one.grids * 30)
+    markdown = renderer("markdown").render(sample(drawn_state(many))).decode()
+    assert len(markdown) <= LIMIT
+    assert "“Pictures and proposed edits”" in markdown.rstrip().splitlines()[-1]
 
 
 def test_json_is_the_whole_transcript() -> None:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from runbook.ticket import credentials, names
 from runbook.ticket.redact import Identity, Key, redact, redact_transcript
 from runbook.ticket.scan import scan
-from tests.runbook.ticket.sample import sample, walked_state
+from runbook.ticket.transcript import Transcript
+from tests.runbook.ticket.sample import drawn_finding, drawn_state, open_state, sample, walked_state
 
 WANDB = "0123456789abcdef0123456789abcdef01234567"
 AWS = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
@@ -203,6 +204,36 @@ def test_a_transcript_is_redacted_as_a_whole_and_says_what_was_hidden() -> None:
     assert redact_transcript(hidden, Identity(("lihua", "wang.fang")))[0] == msgspec.structs.replace(
         hidden, redaction=()
     )
+
+
+def test_pictures_and_proposed_edits_are_redacted() -> None:
+    """What stands in a label of a picture, in a diff and in the path of the file it is for is hidden there too."""
+    hidden, _ = redact_transcript(sample(drawn_state(drawn_finding(lines=4))), Identity(("lihua",)))
+    (proof,) = [proof for proof in hidden.problems if proof.probe == "cuda.stack"]
+    picture, edit = proof.drawings
+    assert picture.lines[0].split() == ["host-1", "=x"]
+    assert edit.title == "/home/user-1/code/config.json"
+    assert edit.lines[2:] == ("+ /home/user-1/dump/0", "+ /home/user-1/dump/1")
+    flat = msgspec.json.encode(hidden).decode()
+    assert "lihua" not in flat
+    assert "gpu-node-17" not in flat
+
+
+class Longer(Transcript, frozen=True):
+    """A transcript of a later version, with a field that redaction has never heard of."""
+
+    extra: tuple[str, ...] = ()
+
+
+def test_a_field_that_nobody_listed_is_redacted() -> None:
+    """Only the named fields stay as they are: a new one is redacted by default and named in the report."""
+    raw = sample(open_state())
+    longer = Longer(**{name: getattr(raw, name) for name in raw.__struct_fields__}, extra=("/home/zhangsan/x",))
+    hidden, _ = redact_transcript(longer, Identity())
+    assert isinstance(hidden, Longer)
+    assert hidden.extra == ("/home/user-2/x",)
+    assert "extra" in [part for line in hidden.redaction for part in line.where]
+    assert (hidden.session, hidden.language, hidden.schema) == (raw.session, raw.language, raw.schema)
 
 
 PIECES = st.sampled_from(

@@ -69,7 +69,7 @@ def a_desk(
         desk.close()
 
 
-async def settle(pilot: Pilot[str], seconds: float = 20.0) -> None:
+async def settle(pilot: Pilot[Any], seconds: float = 20.0) -> None:
     """Wait until no probe runs, nothing waits for the desk and everything is drawn."""
     app = pilot.app
     assert isinstance(app, RunbookApp)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -53,7 +54,7 @@ def evil_log(tmp_path: Path) -> str:
     return str(path)
 
 
-async def visit(pilot: Pilot[str], app: RunbookApp) -> list[str]:
+async def visit(pilot: Pilot[Any], app: RunbookApp) -> list[str]:
     """Go through all screens and return what each drew."""
     seen = []
     for keys in (

@@ -9,14 +9,20 @@ import pytest
 from textual.color import Color
 from textual.theme import Theme
 
+from runbook.catalog import Catalog
+from runbook.flow.model import Change
+from runbook.session.state import SessionState
+from runbook.triage import Report
 from runbook.tui import actions, frame, theme
 from runbook.tui.app import RunbookApp
 from runbook.tui.linespane import Lines
 from runbook.tui.nodepane import Reading
+from runbook.tui.nodetext import change_lines
 from runbook.tui.rows import Rows
 from runbook.tui.signs import ASCII, UNICODE, Signs
 from runbook.tui.start import StartScreen
 from runbook.tui.treepane import TreePane
+from runbook.tui.view import View
 from runbook.tui.walk import WalkScreen
 from runbook.tui.words import WORDS
 
@@ -61,6 +67,35 @@ def test_words_have_both_languages_and_the_same_placeholders() -> None:
         assert text.en, key
         assert text.zh, key
         assert set(re.findall(r"{(\w+)}", text.en)) == set(re.findall(r"{(\w+)}", text.zh)), key
+
+
+@pytest.mark.parametrize("signs", [UNICODE, ASCII], ids=["unicode", "ascii"])
+def test_a_change_reads_the_same_in_every_front(signs: Signs) -> None:
+    """The UI draws the lines of a change that plain mode and the ticket write, only coloured and moved right."""
+    change = Change(add=("--a [b]",), remove=("--old",), set={"--minutes": "50"}, env={"KITCHEN": "2"})
+    view = View(SessionState(), Report((), (), (), (), ()), Catalog(), "zh", signs, theme.COLOUR)
+    drawn = change_lines(view, change).plain.splitlines()
+    assert drawn == [f"  {line}" for line in change.lines()]
+
+
+def test_every_word_is_used() -> None:
+    """No UI word is kept that nothing draws: each key stands in a module of the UI, some of them behind a prefix."""
+    folder = Path(actions.__file__).parent
+    sources = "".join(path.read_text() for path in folder.glob("*.py") if path.name != "words.py")
+    drawn = set(re.findall(r"[\"']([a-z_]+)[\"']", sources))
+    unused = {key for key in WORDS if key not in drawn and not key.startswith("file_")}
+    assert unused == set()
+
+
+def test_words_that_name_a_key_name_the_registrys() -> None:
+    """The words that tell which key does something take it from the registry, by its name on the keyboard."""
+    assert actions.key_of("walk", "cancel") == "c"
+    assert actions.key_of("start", "app.add") == "a"
+    assert actions.key_of("walk", "add") == "+"
+    with pytest.raises(KeyError):
+        actions.key_of("walk", "dance")
+    for key in ("do_wait", "no_evidence", "no_file", "hide_not"):
+        assert "{key}" in WORDS[key].en
 
 
 def test_the_ascii_signs_are_ascii_and_both_sets_are_complete() -> None:
