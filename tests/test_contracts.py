@@ -50,7 +50,7 @@ def test_version_loads_next_to_nothing() -> None:
 
 
 def test_wrong_usage_loads_no_engine() -> None:
-    """A word that is no command is refused once the probe packages were asked for their commands, and no flow was read."""
+    """A word that is no command is refused once the probe packages were asked for theirs; no flow was read."""
     loaded = loaded_after("from runbook.cli.main import main; assert main(['nonsense']) == 2")
     assert "probes" in loaded
     assert not loaded & {*HEAVY, "pebble", "rich", "numpy", "flows"}
