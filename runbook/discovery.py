@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -24,6 +25,9 @@ DEPTH = 6
 
 ENTRIES = 20_000
 """Files and folders looked at in all."""
+
+SECONDS = 20.0
+"""How long RUN is searched: what was found by then is worth more than nothing at the deadline."""
 
 ROUNDS = 3
 """How often what was named is followed again: launch script, sourced file, checkpoint."""
@@ -101,24 +105,20 @@ def _search(root: str, slots: Mapping[str, Slot], run: str, taken: set[str], not
     skipped: list[str] = []
     equal: dict[tuple[str, ...], list[str]] = {}
     budget = ENTRIES
+    home, ends = os.path.realpath(root), time.monotonic() + SECONDS
     while queue:
         path, depth = queue.popleft()
-        try:
-            status = os.stat(path)
-        except OSError as error:
-            if error.errno not in (errno.ENOENT, errno.ELOOP):  # a dangling link is ordinary
-                unread.append(f"{path}: {error.strerror}")
+        if time.monotonic() > ends:
+            notes.append(
+                Text(
+                    f"stopped looking after {SECONDS:g} s, at {sanitise(path)}; give what is missing by slot",
+                    f"搜索 {SECONDS:g} 秒后停止于 {sanitise(path)}；缺少的证据请按证据槽指定",
+                )
+            )
+            break
+        candidate = _candidate(path, seen, unread)
+        if candidate is None:
             continue
-        if not _is_utf8(path):
-            unread.append(f"{path}: {NOT_UTF8}")
-            continue
-        is_dir = os.path.isdir(path)
-        if is_dir and (status.st_dev, status.st_ino) in seen:
-            continue
-        seen.add((status.st_dev, status.st_ino))
-        if not is_dir and not os.path.isfile(path):
-            continue  # a pipe or a device would block or never end
-        candidate = Candidate(path, is_dir, 0 if is_dir else status.st_size)
         known = opinions(candidate, slots)
         best = known[0] if known else None
         if best is not None:
@@ -127,7 +127,8 @@ def _search(root: str, slots: Mapping[str, Slot], run: str, taken: set[str], not
             if len(rivals) > 1 and not taken & set(rivals):
                 equal.setdefault(rivals, []).append(path)
             yield Item(slot, path, match.why, "found", run=run)
-        looks_inside = is_dir and depth < DEPTH and not (best is not None and best[1].closed)
+        closed = best is not None and best[1].closed
+        looks_inside = candidate.is_dir and depth < DEPTH and not closed and not _leads_out(path, home)
         inside = sorted(name for name in candidate.names if name not in SKIPPED) if looks_inside else []
         unread += [f"{path}: {trouble}" for trouble in candidate.troubles]
         if len(inside) > budget:
@@ -137,6 +138,34 @@ def _search(root: str, slots: Mapping[str, Slot], run: str, taken: set[str], not
         queue.extend((os.path.join(path, name), depth + 1) for name in inside)
     notes += _limits(unread, skipped)
     notes += (_equal(rivals, paths, slots) for rivals, paths in equal.items())
+
+
+def _candidate(path: str, seen: set[tuple[int, int]], unread: list[str]) -> Candidate | None:
+    """Return the file or folder at `path`; None for what is unreadable, seen already, a pipe or a device."""
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ELOOP):  # a dangling link is ordinary
+            unread.append(f"{path}: {error.strerror}")
+        return None
+    if not _is_utf8(path):
+        unread.append(f"{path}: {NOT_UTF8}")
+        return None
+    is_dir, mark = os.path.isdir(path), (status.st_dev, status.st_ino)
+    if is_dir and mark in seen:
+        return None
+    seen.add(mark)
+    if not is_dir and not os.path.isfile(path):
+        return None
+    return Candidate(path, is_dir, 0 if is_dir else status.st_size)
+
+
+def _leads_out(path: str, home: str) -> bool:
+    """Return whether `path` is a link to a folder that holds RUN `home`: behind it lies the rest of the machine."""
+    if not os.path.islink(path):
+        return False
+    target = os.path.realpath(path)
+    return os.path.commonpath((target, home)) == target
 
 
 def _is_utf8(path: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -83,8 +84,10 @@ class Candidate:
         if self.is_dir:
             return b""
         try:
-            with open(self.path, "rb") as file:
-                return file.read(HEAD_BYTES)
+            # O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
+            with open(self.path, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as file:
+                regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+                return file.read(HEAD_BYTES) if regular else b""
         except OSError as error:
             self.troubles.append(error.strerror or str(error))
             return b""

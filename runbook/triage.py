@@ -67,7 +67,8 @@ class Report(msgspec.Struct, frozen=True):
     """The outcome of triage.
 
     causes: confirmed in rank order, then possible, nearest first. clear: (flow, node) of each leaf at which evidence
-    alone found nothing wrong. asked: flows whose first question evidence answered.
+    alone found nothing wrong. asked: flows whose first question evidence answered. main: the first flow. warned: some
+    finding tells of a problem or a warning.
     """
 
     causes: tuple[Verdicted, ...]
@@ -75,6 +76,8 @@ class Report(msgspec.Struct, frozen=True):
     unknown: tuple[Open, ...]
     clear: tuple[tuple[str, str], ...]
     asked: tuple[str, ...]
+    main: str = ""
+    warned: bool = False
 
     @property
     def confirmed(self) -> tuple[Verdicted, ...]:
@@ -225,7 +228,8 @@ def triage(
     unknown: list[Open] = []
     clear: list[tuple[str, str]] = []
     asked: list[str] = []
-    for flow in flows:
+    every_flow = tuple(flows)
+    for flow in every_flow:
         verdicts, opens, reached = evaluate(flow, findings, (experiments or {}).get(flow.flow, {}))
         unknown += opens
         clear += reached
@@ -240,7 +244,11 @@ def triage(
         (v for v in every if v.standing is Standing.POSSIBLE), key=lambda v: (v.flow not in asked, v.open)
     )
     ruled_out = tuple(v for v in every if v.standing is Standing.RULED_OUT)
-    return Report((*confirmed, *possible), ruled_out, tuple(unknown), tuple(clear), tuple(asked))
+    warned = any(finding.verdict in (Verdict.PROBLEM, Verdict.WARNING) for finding in findings.values())
+    main = next((flow.flow for flow in every_flow), "")
+    return Report(
+        (*confirmed, *possible), ruled_out, tuple(unknown), tuple(clear), tuple(asked), main=main, warned=warned
+    )
 
 
 def _merged(known: Verdicted, other: Verdicted) -> Verdicted:
@@ -305,10 +313,12 @@ def _begin(verdict: Verdicted) -> tuple[float, int]:
 def exit_code(report: Report) -> ExitCode:
     """Return the exit code of a triage.
 
-    The main questions are the start questions of the flows that evidence could answer: all is clear when at least
-    one was answered, nothing is confirmed, and every flow that was asked ended in a clear leaf by evidence alone.
+    The main question is the start question of the first flow. All is clear when evidence answered it, nothing is
+    confirmed, no finding warns of anything, and every flow that evidence could start ended in a clear leaf by evidence
+    alone: less evidence never gives a better answer.
     """
     if report.confirmed:
         return ExitCode.CONFIRMED
     ended = {flow for flow, _ in report.clear}
-    return ExitCode.CLEAR if report.asked and all(flow in ended for flow in report.asked) else ExitCode.OPEN
+    clear = report.main in report.asked and not report.warned and all(flow in ended for flow in report.asked)
+    return ExitCode.CLEAR if clear else ExitCode.OPEN

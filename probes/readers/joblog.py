@@ -43,7 +43,14 @@ _BAR = re.compile(
 )
 
 TAIL = signature("ray-tail", "last available logs (truncated to 20,000 chars)")
-_SAMPLE = re.compile(rb"(?:First rollout sample|Finish rollout): ")
+_QUOTED = re.compile(
+    rb"(?:First rollout sample|Finish rollout): "  # slime prints whole samples
+    rb"|\bobj=\w*GenerateReqInput\("  # SGLang under --log-requests
+    rb"|^\++ "  # a shell's trace of its own commands
+)
+"""What stands before text that is not an event: a model's words, a request, a command."""
+_TOLD = re.compile(rb"\b(?:response|answer|prompt|completion|text|metadata)\b['\"]?\s*[:=]| metadata \{")
+"""How reward functions and custom rollouts, which print in the RolloutManager, introduce the model's words."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +185,7 @@ def scan_job(
 ) -> Iterator[Hit]:
     """Scan job logs, leaving out what is not an event of its own.
 
-    Left out are hits inside a printed rollout sample (the text of the model, where anything may stand) and the tail
+    Left out are hits inside quoted text (samples, requests, a shell's trace: anything may stand there) and the tail
     that the job client prints a second time when a job failed. known: what to look for in the same pass and to keep
     for the next one (`logindex`).
     """
@@ -192,7 +199,15 @@ def scan_tail(files: Iterable[LogFile], signatures: Sequence[Signature]) -> Iter
 
 def events(hits: Iterable[Hit]) -> Iterator[Hit]:
     """Keep of the hits, which include those of TAIL, those that are events of their own."""
-    return without_tail(hit for hit in hits if not (hit.start and _SAMPLE.search(hit.raw[: hit.start])))
+    return without_tail(hit for hit in hits if not _quoted(hit))
+
+
+def _quoted(hit: Hit) -> bool:
+    """Return whether a hit stands in text that somebody quotes rather than in an event of the program."""
+    before = hit.raw[: hit.start]
+    if _QUOTED.search(before):
+        return True
+    return b"(RolloutManager pid=" in before and _TOLD.search(before) is not None
 
 
 def without_tail(hits: Iterable[Hit]) -> Iterator[Hit]:

@@ -71,7 +71,7 @@ def given(parsed: argparse.Namespace) -> tuple[tuple[str, str], ...]:
     """Return the evidence given by slot, as pairs of slot and absolute path or address. Raises EvidenceError."""
     slots = load_slots()[0]
     return tuple(
-        (name, placed(slot, words)) for name, slot in slots.items() for words in getattr(parsed, f"slot_{name}")
+        (name, placed(slot, words)) for name, slot in slots.items() for words in getattr(parsed, f"slot_{name}", ())
     )
 
 

@@ -185,3 +185,21 @@ def test_a_job_log_is_recognised_by_its_lines(tmp_path: Path, content: str, expe
     path = tmp_path / "x.log"
     path.write_text(content)
     assert recognised(expand([str(path)])[0][0]) is expected
+
+
+@pytest.mark.parametrize(
+    ("line", "events"),
+    [
+        ("(SGLangEngine pid=9) Finish: obj=GenerateReqInput(rid='a', text='explain RuntimeError: bad')", 0),
+        ("(RolloutManager pid=3) [reward] response=the RuntimeError: bad means that", 0),
+        ("(RolloutManager pid=3) sample metadata {'error': 'RuntimeError: bad'}", 0),
+        ("(RolloutManager pid=3) answer: RuntimeError: bad", 0),
+        ("+ grep -c 'RuntimeError: bad' old.log", 0),
+        ("(RolloutManager pid=3) RuntimeError: bad", 1),
+        ("(RolloutManager pid=3) Error: RuntimeError: bad, retrying... (response=None)", 1),
+        ("(MegatronTrainRayActor pid=3) answer: RuntimeError: bad", 1),
+    ],
+)
+def test_quoted_text_is_no_event(tmp_path: Path, line: str, events: int) -> None:
+    """What a model said, a client asked or a shell traced is not what happened; the programs' own lines are."""
+    assert len(_hits(tmp_path / "job.log", line + "\n")) == events
