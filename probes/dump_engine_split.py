@@ -24,6 +24,8 @@ from runbook.probe import Progress, probe
 from runbook.text import Text, sanitise
 
 _PLACE = re.compile(r"engine|server|worker|replica|instance|host|(?:^|_)node|url|addr|(?:^|_)rank|gpu", re.IGNORECASE)
+_ENGINE = re.compile(r"engine|sglang|worker|replica|(?:^|_)server", re.IGNORECASE)
+"""Of a sample's own metadata only keys that name an engine: a data set brings urls, hosts and ranks of its own."""
 _MAX_TURN = 16
 """Longest turn that is tried: engines of one router in the order of its list."""
 
@@ -120,9 +122,10 @@ def _fields(sample: dict[str, Any]) -> dict[str, str]:
     trace = sample.get("trace")
     events = trace.get("events") if isinstance(trace, dict) and isinstance(trace.get("events"), list) else None
     attributes = [event.get("attrs") for event in events or () if isinstance(event, dict)]
-    for source in (sample, sample.get("metadata"), sample.get("train_metadata"), *attributes):
+    own = ((_ENGINE, source) for source in (sample, sample.get("metadata"), sample.get("train_metadata")))
+    for pattern, source in (*own, *((_PLACE, each) for each in attributes)):
         for key, value in source.items() if isinstance(source, dict) else ():
-            if isinstance(key, str) and _PLACE.search(key) and isinstance(value, (str, int)):
+            if isinstance(key, str) and pattern.search(key) and isinstance(value, (str, int)):
                 found_fields[key[:40]] = str(value)[:80]
     return found_fields
 

@@ -67,7 +67,7 @@ def test_a_field_that_separates_them_proves_one_engine(fields: Callable[[int], d
 def test_a_split_of_a_few_samples_is_a_lead(tmp_path: Path) -> None:
     """Six of 24 garbled, all of one host of two, is 2 in 134,596 by chance: a pattern, and less than a proof."""
     bad = (1, 6, 7, 15, 20, 22)
-    finding = of(write(tmp_path, lambda n: n in bad, lambda n: {"metadata": {"host": str(n in bad)}}, 24))
+    finding = of(write(tmp_path, lambda n: n in bad, lambda n: {"metadata": {"engine_host": str(n in bad)}}, 24))
     assert word(finding) == "warning:one-engine"
     assert finding.measurements[0].value == pytest.approx(2 / 134596)
 
@@ -81,8 +81,15 @@ def test_a_turn_is_a_hint_and_not_a_proof(tmp_path: Path) -> None:
 
 def test_garbled_on_every_engine_is_spread(tmp_path: Path) -> None:
     """A field that does not separate them says that no single engine is at fault."""
-    finding = of(write(tmp_path, lambda n: hash_of(n) % 3 == 0, lambda n: {"metadata": {"host": f"node{n % 2}"}}))
+    finding = of(write(tmp_path, lambda n: hash_of(n) % 3 == 0, lambda n: {"metadata": {"engine": f"node{n % 2}"}}))
     assert word(finding) == "ok:spread"
+
+
+@pytest.mark.parametrize("key", ["source_url", "difficulty_rank", "host"])
+def test_a_data_sets_own_fields_are_no_engine(key: str, tmp_path: Path) -> None:
+    """A url, a host or a rank in a sample's metadata is the task's, however well it separates the samples."""
+    finding = of(write(tmp_path, lambda n: hash_of(n) % 4 == 1, lambda n: {"metadata": {key: hash_of(n) % 4}}))
+    assert word(finding) == "unknown"
 
 
 def test_without_field_and_pattern_it_is_unknown(tmp_path: Path) -> None:
