@@ -7,6 +7,7 @@ has confirmed, wherever it stands; the exit code is evidence's, never a person's
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 
@@ -37,7 +38,7 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.flow not in catalog.flows:
         raise UsageError(f"unknown flow {parsed.flow!r}", f"flows: {', '.join(catalog.flows)}")
     pairs = options.given(parsed)
-    root = options.run_root(parsed) or ("" if pairs else ".")
+    root = options.run_root(parsed) or ("" if pairs else os.getcwd())
     desk = new_session(catalog, parsed.sessions, parsed.lang)
     try:
         desk.begin(root)

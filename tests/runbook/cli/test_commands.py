@@ -238,7 +238,7 @@ def test_interrupting_ends_at_once(world: World, words: tuple[str, ...]) -> None
     """Ctrl-C gives exit code 130, one word on stderr, nothing on stdout, and the probe's process is gone."""
     run = world.log(small.FINE)
     command = subprocess.Popen(
-        world.command(*words, "--log", run / "job.log"),
+        ["env", "--default-signal=INT", *world.command(*words, "--log", run / "job.log")],  # a shell's `&` ignores it
         env=world.environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

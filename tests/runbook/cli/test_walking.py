@@ -242,6 +242,14 @@ def test_a_walk_never_ends_without_naming_what_is_proved(world: World, stdin: st
     assert "fix: Give the right folder" in proof
 
 
+def test_this_folder_is_kept_by_its_whole_name(world: World) -> None:
+    """Without RUN the walk is over this folder, and the session knows it wherever it is opened again."""
+    (world.folder / "job.log").write_bytes(small.FINE)
+    done = world("run", "small", "--sessions", world.sessions, "--yes-to-probes")
+    assert done.returncode == 0
+    assert state_of(world).root == str(world.folder)
+
+
 def test_the_way_there_names_the_evidence_that_was_given(world: World) -> None:
     """Without RUN the command names the files by slot, quoted for a shell."""
     flows = other_flow(world, "small.none", "{yes: tried, no: tried}")
