@@ -45,7 +45,8 @@ _NODE = signature(
 _TRACEBACK = signature("traceback", "Traceback (most recent call last)")
 _CLASS = re.compile(r"^\s*class_name: (\w+)")
 _PID = re.compile(r"^\s*pid: (\d+)")
-_DEATH = re.compile(rb"its worker process has died|its node has died|worker process has died")
+_DEATH = re.compile(rb"(?:worker process|its node) has died(?!.*INTENDED_\w+_EXIT)")
+"""An actor's death, but not one that the actor itself asked for (exit_actor and the like)."""
 
 
 @probe(

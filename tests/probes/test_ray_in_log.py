@@ -73,6 +73,12 @@ def test_a_death_after_a_fault_is_its_consequence(tmp_path: Path, before: str) -
     assert word(ask_text(ray_in_log, tmp_path, before, *_death("MegatronTrainRayActor", 7))) == "ok:none"
 
 
+def test_an_exit_that_was_asked_for_is_no_death(tmp_path: Path) -> None:
+    """exit_actor() ends an actor in the same words, but Ray gives the exit type."""
+    lines = _death("MegatronTrainRayActor", 7, "its worker process has died. Worker exit type: INTENDED_USER_EXIT")
+    assert word(ask_text(ray_in_log, tmp_path, *lines)) != "problem:actor-died"
+
+
 def test_a_traceback_of_another_process_explains_nothing(tmp_path: Path) -> None:
     """Only the dead process's own traceback counts; the driver's is how the death is reported."""
     lines = ["Traceback (most recent call last):", "(RolloutManager pid=3) Traceback (most recent call last):"]
