@@ -40,6 +40,11 @@ def read_launch(path: str) -> Launch:
             data = file.read(Source.LIMIT)
     except OSError as error:
         return Launch(path, "bash", gaps=(Gap(path, error.strerror or "unreadable", Place(path, 1, 0, "")),))
+    return read_launch_text(path, data)
+
+
+def read_launch_text(path: str, data: bytes) -> Launch:
+    """Read a launch script whose bytes are `data`, as if they stood in the file `path`."""
     if path.endswith(".py") or re.match(rb"#![^\n]*python|(?:from \S+ )?import \w", data):
         script = read_python(path, data)
         if script is not None:
