@@ -106,6 +106,28 @@ class Proposal(msgspec.Struct, frozen=True):
     diff: str
 
 
+class Curve(msgspec.Struct, frozen=True):
+    """One line of a plot. points: (x, y) in order of x; y is None where the value was printed but is not finite."""
+
+    name: str
+    points: tuple[tuple[float, float | None], ...]
+
+
+class Plot(msgspec.Struct, frozen=True):
+    """Numbers over steps, drawn as a plot by every front and as SVG where a ticket can show pictures.
+
+    x: what the horizontal axis counts, such as "step". unit: of the values. marks: (x, words) of places to point at,
+    such as the first bad step. limits: (value, words) of the thresholds that the curves are judged by.
+    """
+
+    title: Text
+    x: str
+    unit: str
+    curves: tuple[Curve, ...]
+    marks: tuple[tuple[float, Text], ...] = ()
+    limits: tuple[tuple[float, Text], ...] = ()
+
+
 class Finding(msgspec.Struct, frozen=True):
     """The answer of one probe.
 
@@ -122,6 +144,7 @@ class Finding(msgspec.Struct, frozen=True):
     tables: tuple[Table, ...] = ()
     grids: tuple[Grid, ...] = ()
     proposals: tuple[Proposal, ...] = ()
+    plots: tuple[Plot, ...] = ()
     settle_with: Text | None = None
     slots: tuple[str, ...] = ()
     probe: str = ""
@@ -139,10 +162,11 @@ def found(
     tables: tuple[Table, ...] = (),
     grids: tuple[Grid, ...] = (),
     proposals: tuple[Proposal, ...] = (),
+    plots: tuple[Plot, ...] = (),
 ) -> Finding:
     """Return a finding that answers its question (verdict ok, problem or warning)."""
     summary = Text(sanitise(en), sanitise(zh))
-    return Finding(verdict, answer, summary, citations, measurements, tables, grids, proposals)
+    return Finding(verdict, answer, summary, citations, measurements, tables, grids, proposals, plots)
 
 
 def unknown(

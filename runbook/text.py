@@ -40,6 +40,11 @@ class Text(msgspec.Struct, frozen=True):
         return (self.zh or self.en) if language == "zh" else self.en
 
 
+def counted(number: int, noun: str, several: str = "") -> str:
+    """Return "1 process" or "3 processes"; several: the noun's plural, where an s does not make it."""
+    return f"{number} {noun if number == 1 else several or f'{noun}s'}"
+
+
 def sanitise(raw: str | bytes, limit: int | None = None) -> str:
     """Return `raw` as one line without control, escape or bidi characters.
 
@@ -55,3 +60,17 @@ def sanitise(raw: str | bytes, limit: int | None = None) -> str:
     if limit is not None and (cut or len(text) > limit):
         return text[: max(limit - 1, 0)] + CUT
     return text
+
+
+def visible(raw: str) -> str:
+    """Return `raw` with its lines kept and every other character that must not be drawn written as its escape.
+
+    For text that is read piece by piece, where a hidden character is what one looks for. A tab becomes four blanks.
+    """
+    if raw.isascii() and raw.isprintable():
+        return raw
+    return _UNSAFE.sub(lambda found: _escape(found[0]), raw.replace("\t", "    "))
+
+
+def _escape(char: str) -> str:
+    return char if char == "\n" else char.encode("unicode_escape").decode()

@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from runbook.ticket.fit import Block
 from runbook.ticket.gfm import cell, code, fence, link, plain, table_head
-from runbook.ticket.transcript import Do, Place, Transcript
-from runbook.ticket.words import say
+from runbook.ticket.telling import Telling
+from runbook.ticket.transcript import Do, Place
 
 LONG = 8
 """Rows from which on a table is folded away."""
 
 
-class Page:
+class Page(Telling):
     """A transcript and the pieces of Markdown that its sections are made of."""
-
-    def __init__(self, transcript: Transcript) -> None:
-        self.of = transcript
-
-    def say(self, key: str, **values: object) -> str:
-        """Return the ticket's own words; they need no escaping, the values in them do."""
-        return say(key, self.of.language, **values)
-
-    def path(self, place: Place) -> str:
-        """Return path and line of a place; the path is relative to the run, which stands at the top."""
-        root = self.of.root.rstrip("/")
-        if root and place.path.startswith(f"{root}/"):
-            return place.where[len(root) + 1 :]
-        return place.where.rpartition("/")[2] if root and place.path == root else place.where
 
     def where(self, place: Place | None) -> str:
         """Return a place for a table cell."""
@@ -38,12 +23,7 @@ class Page:
 
     def quote(self, places: Sequence[Place]) -> list[str]:
         """Return places as grep prints them: path, line and the very text."""
-        shown = []
-        for place in places:
-            times = f"  [{self.say('times', count=place.count)}]" if place.count > 1 else ""
-            excerpt = f": {place.excerpt}" if place.excerpt else ""
-            shown.append(f"{self.path(place)}{times}{excerpt}")
-        return fence("\n".join(shown))
+        return fence("\n".join(map(self.quoted, places)))
 
     def heading(self, key: str) -> Block:
         """Return the heading of a section."""
@@ -103,11 +83,6 @@ def action_lines(do: Do) -> list[str]:
     if do.link:
         lines.append(link(do.link))
     return [*lines, ""]
-
-
-def when(seconds: float) -> str:
-    """Return a time in UTC, "–" when it is unknown."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds)) if seconds > 0 else "–"
 
 
 def one_blank(lines: Iterable[str]) -> Iterator[str]:

@@ -12,16 +12,23 @@ from dataclasses import replace
 
 from runbook.finding import Verdict
 from runbook.glyphs import STANDINGS, VERDICTS
+from runbook.picture import grid_lines
+from runbook.plot import Fidelity, plot_text
 from runbook.session.journal import TOOL
 from runbook.ticket import transcript as tr
 from runbook.ticket.fit import Block, fit
 from runbook.ticket.gfm import TEXT_LIMIT, cell, clip, code, fence, plain, row, table_head
-from runbook.ticket.gfm_page import Page, action_lines, one_blank, when
+from runbook.ticket.gfm_experiments import experiment_blocks
+from runbook.ticket.gfm_page import Page, action_lines, one_blank
 from runbook.ticket.renderers import Renderer
+from runbook.ticket.telling import when
 from runbook.triage import Standing
 
 LIMIT = 65_536
 """Characters that GitHub takes in the body of an issue or a comment; GitLab takes a million."""
+
+PLOT_WIDTH, PLOT_HEIGHT = 72, 12
+"""Cells of a plot: what an issue shows beside its margins without scrolling sideways."""
 
 _ROOM = 1_500
 """Kept free for the note on what was left out."""
@@ -88,22 +95,28 @@ def _first_cause(page: Page, cause: tr.CauseLine) -> list[str]:
 
 
 def _pictures(page: Page, proofs: Sequence[tr.Proof], order: int, floor: int = 0) -> list[Block]:
-    """Return the pictures and proposed edits of some proofs, each in a block of code that keeps its columns."""
-    rows = tuple(_drawing(page, drawing) for proof in proofs for drawing in proof.drawings)
-    return [Block((), rows, ("",), page.say("pictures"), order, floor)] if rows else []
+    """Return the plots, pictures and proposed edits of some proofs, each in a block of code that keeps its columns."""
+    rows: list[str] = []
+    for proof in proofs:
+        for plot in proof.plots:
+            lines = plot_text(plot, PLOT_WIDTH, PLOT_HEIGHT, Fidelity.BLOCK, page.of.language)
+            rows.append(_drawing(page, plot.title, lines))
+        rows += (_drawing(page, grid.title, grid_lines(grid)) for grid in proof.grids)
+        rows += (_drawing(page, edit.path, edit.lines, "diff") for edit in proof.edits)
+    return [Block((), tuple(rows), ("",), page.say("pictures"), order, floor)] if rows else []
 
 
-def _drawing(page: Page, drawing: tr.Drawing) -> str:
-    """Return a drawing, cut after a whole line when it is too long."""
+def _drawing(page: Page, title: str, drawn: Sequence[str], language: str = "text") -> str:
+    """Return lines as a block of code under their title, cut after a whole line when they are too long."""
     kept: list[str] = []
     room = TEXT_LIMIT
-    for line in drawing.lines:
+    for line in drawn:
         room -= len(line) + 1
         if room < 0:
             break
         kept.append(line)
-    more = len(drawing.lines) - len(kept)
-    lines = [f"**{plain(drawing.title, 200)}**", "", *fence("\n".join(kept), drawing.language)]
+    more = len(drawn) - len(kept)
+    lines = [f"**{plain(title, 200)}**", "", *fence("\n".join(kept), language)]
     return "\n".join([*lines, *(["", page.say("more", count=more)] if more else []), ""])
 
 
@@ -195,7 +208,7 @@ def _checked(page: Page) -> list[Block]:
             head = table_head([cell(column) for column in table.columns])
             folded = page.table(f"{check.probe}: {table.title}", head, drawn, 90, fold=True)
             blocks += (replace(block, part=page.say("tables"), quiet=True) for block in folded)
-    return [page.heading("checked"), *blocks]
+    return [page.heading("checked"), *blocks, *experiment_blocks(page)]
 
 
 def _check_row(page: Page, check: tr.Check) -> str:

@@ -1,0 +1,36 @@
+"""What every layout of a ticket says in the same way: its words, its paths, its times and its quotes, unescaped."""
+
+from __future__ import annotations
+
+import time
+
+from runbook.ticket.transcript import Place, Transcript
+from runbook.ticket.words import say
+
+
+class Telling:
+    """A transcript and how it is told."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.of = transcript
+
+    def say(self, key: str, **values: object) -> str:
+        """Return the ticket's own words; they need no escaping, the values in them do."""
+        return say(key, self.of.language, **values)
+
+    def path(self, place: Place) -> str:
+        """Return path and line of a place; the path is relative to the run, which stands at the top."""
+        root = self.of.root.rstrip("/")
+        if root and place.path.startswith(f"{root}/"):
+            return place.where[len(root) + 1 :]
+        return place.where.rpartition("/")[2] if root and place.path == root else place.where
+
+    def quoted(self, place: Place) -> str:
+        """Return a place as grep prints it: path, line and the very text."""
+        times = f"  [{self.say('times', count=place.count)}]" if place.count > 1 else ""
+        return f"{self.path(place)}{times}" + (f": {place.excerpt}" if place.excerpt else "")
+
+
+def when(seconds: float) -> str:
+    """Return a time in UTC, "–" when it is unknown."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds)) if seconds > 0 else "–"
