@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from runbook.experiments import grids, side_by_side
 from runbook.finding import Finding, Verdict
 from runbook.flow.model import Cause, Flow
 from runbook.session.state import SessionState
 from runbook.text import sanitise
 from runbook.ticket import transcript as tr
-from runbook.ticket.parts import Speaker, do, number, place, proof_of, show_path
+from runbook.ticket.experiments import experiments
+from runbook.ticket.parts import Speaker, do, number, place, proof_of, show_path, table_of
 from runbook.ticket.story import answers, chain, next_action, timeline, title
 from runbook.triage import Open, Report, Standing, Verdicted
 
@@ -74,6 +76,9 @@ def transcript(
         timeline=timeline(make, problems),
         answers=answers(make),
         walked=bool(walked),
+        experiments=experiments(make),
+        matrices=tuple(table_of(make, grid) for flow in walked for grid in grids(flow, state, language)),
+        runs=table_of(make, compared) if (compared := side_by_side(state, language)) is not None else None,
         began=state.began,
         changed=state.changed,
     )
@@ -127,10 +132,7 @@ def _check(make: Speaker, run: str, finding: Finding) -> tr.Check:
         run=run,
         places=tuple(place(citation) for citation in finding.citations),
         numbers=tuple(number(measurement) for measurement in finding.measurements),
-        tables=tuple(
-            tr.Table(make.say(t.title), tuple(map(sanitise, t.columns)), tuple(tuple(map(sanitise, r)) for r in t.rows))
-            for t in finding.tables
-        ),
+        tables=tuple(table_of(make, table) for table in finding.tables),
         settle_with=make.say(finding.settle_with),
         seconds=finding.seconds,
     )

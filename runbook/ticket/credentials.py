@@ -1,135 +1,227 @@
-"""Finds keys, tokens and passwords: by their own shape, and by the name that stands before them.
+"""Finds keys, tokens and passwords: by the name that stands before them, in addresses, in headers, inside Base64.
 
-Every search is linear in the text: a pattern begins with a literal or at a word boundary, and each of its runs is
-bounded or the last thing in it. Tokens known by shape come from detect-secrets where its patterns are linear and
-precise (see docs/decisions/0010-redaction.md); what it lacks, and everything known only by name, is here.
+What its own shape gives away is found by `tokens`. Every search is linear in the text, as there. After a strong name
+(`password`) any value is a secret, after a weak one (`token`) what looks random, after a faint one (`_key`) what looks
+random and is no hash; placeholders and ordinary words are none.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 
-from runbook.ticket.span import SECRET, WORD_START, Span
+from runbook.ticket.sought import lowered
+from runbook.ticket.span import SECRET, Gate, Span
+from runbook.ticket.tokens import by_shape, encoded, entropy, is_login, is_shuffled
 
-_END = r"(?![A-Za-z0-9])"
-_CUT = re.compile(
-    r"(?<![A-Za-z0-9])(?:hf_|gh[pousr]_|sk-|glpat-|github_pat_|xox[a-z]-|eyJ|AKIA)[A-Za-z0-9._-]{3,200}(?=…$)"
-)
-"""An excerpt that was shortened may end inside a token."""
-
-_SHAPES = re.compile(
-    WORD_START + r"(?:"
-    r"(?:hf_|api_org_)[A-Za-z0-9]{20,}"  # Hugging Face
-    r"|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}"  # GitHub
-    r"|gl(?:pat|dt|rt|cbt|ptt|ft|oas|imt|agent|soat)-[A-Za-z0-9_-]{16,}"  # GitLab
-    r"|wandb_v1_[A-Za-z0-9_-]{20,}|local-[0-9a-f]{40}" + _END + r""  # W&B
-    r"|(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])[A-Z0-9]{16}" + _END + r""  # AWS
-    r"|AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{20,}"  # Google
-    r"|sk-(?=[A-Za-z_-]{0,40}[0-9])[A-Za-z0-9_-]{20,}"  # OpenAI, Anthropic and others that copied it
-    r"|xox[a-z]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}"  # Slack
-    r"|LTAI[A-Za-z0-9]{12,30}" + _END + r"|AKID[A-Za-z0-9]{13,40}" + _END + r"|AKLT[A-Za-z0-9_-]{20,60}"  # clouds
-    r"|dckr_pat_[A-Za-z0-9_-]{20,}|npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{40,}|nvapi-[A-Za-z0-9_-]{20,}"
-    r"|tskey-[A-Za-z0-9-]{20,}|dop_v1_[a-f0-9]{64}|lsv2_[a-z]{2}_[A-Za-z0-9_]{32,}|r8_[A-Za-z0-9]{37}"
-    r")"
-)
-_JWT = re.compile(WORD_START + r"eyJ[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*){1,4}")
-_HOOK = re.compile(
+_HOOK = Gate(
     r"(?:hooks\.slack\.com/services/|/webhook/send\?key=|open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/v2/hook/"
-    r"|discord(?:app)?\.com/api/webhooks/|\.webhook\.office\.com/)([A-Za-z0-9/_@-]{8,})"
+    r"|discord(?:app)?\.com/api/webhooks/|\.webhook\.office\.com/|sctapi\.ftqq\.com/)([A-Za-z0-9/_@-]{8,})",
+    "hooks.slack.com/services/",
+    "/webhook/send?key=",
+    "/bot/v2/hook/",
+    "/api/webhooks/",
+    ".webhook.office.com/",
+    "sctapi.ftqq.com/",
 )
-_LOGIN_URL = re.compile(r"://([^\s/?#@:\"'<>]{0,64}:(?!\d{1,5}/)[^\s?#\"'<>]{1,256})@")
-_LOGIN_LINE = re.compile(r"\blogin \S{1,64} password (\S{1,256})")
-_PEM = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d")
-_PEM_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_HEADER = re.compile(
+_LOGIN_URL = Gate(
+    r"://(?:([^\s/?#@:\"'<>]{0,64}:(?!\d{1,5}/)[^\s?#\"'<>]{1,256})|([A-Za-z0-9._~%+-]{16,256}))@",
+    "://",
+)
+_LOGIN_LINE = Gate(
+    r"\blogin \S{1,64} password (\S{1,256})",
+    " password ",
+)
+_AUTH_PAIR = Gate(
+    r"\bauth\s?=\s?\(?\s?[\"'][^\"'\n]{1,128}[\"'],\s?[\"']([^\"'\n]{1,256})[\"']",
+    "auth",
+)
+_LOGIN_CALL = Gate(
+    r"\blogin\((?:(?:key|token|api_key)\s?=\s?)?[\"']([^\"'\n]{8,256})[\"']",
+    "login(",
+)
+_HEADER = Gate(
     r"(?i)\b(?:proxy-)?authorization[\"'\\]{0,4}\s{0,8}[:=]\s{0,8}[\"'\\]{0,4}"
     r"(?:(?:bearer|basic|token|digest|negotiate|apikey)\s{1,8})?([^\s\"'\\,;]+)"
-    r"|\b(?:set-)?cookie[\"'\\]{0,4}\s{0,8}[:=]\s{0,8}[\"'\\]{0,4}([^\"'\\\n]+)"
-    r"|\bbearer\s{1,8}([A-Za-z0-9._~+/=-]{16,})"
+    r"|\b(?:set-)?cookies?[\"'\\]{0,4}\s{0,8}[:=]\s{0,8}\{?[\"'\\]{0,4}([^\"'\\\n{}]+)"
+    r"|\b(?:sessionid|csrftoken|xsrf-token|jsessionid|phpsessid|connect\.sid|sessdata)"
+    r"\\{0,2}[\"']?\s{0,4}[:=]\s{0,4}\\{0,2}[\"']?([^\s\"'\\;,&]+)"
+    r"|\bbearer\s{1,8}([A-Za-z0-9._~+/=-]{16,})",
+    "authorization",
+    "cookie",
+    "sessionid",
+    "csrftoken",
+    "xsrf-token",
+    "jsessionid",
+    "phpsessid",
+    "connect.sid",
+    "sessdata",
+    "bearer",
+)
+_QUERY = Gate(
+    r"(?i)(?:[?&]|%3F|%26)(?:[a-z0-9_.-]{0,32}(?:signature|credential|security-token|accesskeyid|secret|password|token)"
+    r"|sig|sign|pwd|api_?key|apikey|auth|ak|sk)(?:=|%3D)([^\s\"'<>&#\\]+)",
+    "?",
+    "&",
+    "%3f",
+    "%26",
 )
 
 _KEY = re.compile(
-    r"(?i)(?:(?P<strong>wandb[-_]?(?:api[-_]?)?key|api[-_]?key|secret[-_]?(?:access[-_]?)?key"
-    r"|access[-_]?key(?:[-_]?(?:id|secret))?|(?:account|private|auth|encryption|signing)[-_]?key|(?:client|app)[-_]?secret"
-    r"|passw(?:or)?d|passphrase|authtoken|(?:access|auth|api|bearer|refresh|session|security|hf|hub|github|gitlab|gh|gl|slack"
-    r"|bot|wandb|personal|deploy|ci|job|registry|npm|pypi)[-_]?token|hugging[-_]?face[-_]?(?:hub[-_]?)?token)"
-    r"|(?P<weak>token|secret|credentials?|passcode|sig(?:nature)?|webhook|pat|pwd)|(?P<faint>[-_?&]key))"
-    r"(?![A-Za-z0-9_-])"
+    r"(?:key(?:[-_]?(?:id|secret)|[-_]data)?|secret(?:[-_]?id)?|certificate[-_]data|authority[-_]data|passwd|password"
+    r"|passphrase|passcode|token|credentials?|sig(?:nature)?|webhook|pat|pwd|ak|sk|密码|口令|密钥|秘钥|令牌)(?![a-z0-9_-])"
 )
-"""After a strong name any value is a secret, after a weak one what looks random, after a faint one that but no hash."""
+"""The end of a name, in a text in lower case."""
+_STRONG = re.compile(
+    r"(?:wandb[-_ ]?(?:api[-_ ]?)?key|api[-_ ]?key|secret[-_ ]?(?:access[-_ ]?)?key|secret[-_]?id"
+    r"|access[-_ ]?key(?:[-_]?(?:id|secret))?|(?:account|private|auth|encryption|signing|license)[-_]?key"
+    r"|(?:client|app|consumer)[-_]?secret|client[-_](?:key|certificate)[-_]data|certificate[-_]authority[-_]data"
+    r"|(?P<pass>passw(?:or)?d|passphrase|密码|口令)|authtoken|密钥|秘钥|令牌|(?:access|auth|api|bearer|refresh|session"
+    r"|security|hf|hub|github|gitlab|gh|gl|slack|bot|wandb|personal|deploy|ci|job|registry|npm|pypi)[-_]?token"
+    r"|hugging[-_]?face[-_]?(?:hub[-_]?)?token)$"
+)
+_WEAK = re.compile(
+    r"(?:token|secret|credentials?|passcode|sig(?:nature)?|webhook|(?<![a-z0-9])(?:pat|[as]k)|pwd|(?P<faint>[-_?&]key))$"
+)
+_NAME_REACH = 40
+"""Characters of a name that are looked at."""
+_ENVIRONMENT = Gate(
+    r"(?<![A-Za-z0-9_])(?!(?:EOS|BOS|PAD|UNK|STOP|MASK|SEP|CLS|IMAGE|VIDEO|AUDIO|MAX|MIN|NUM|PUBLIC)_)"
+    r"[A-Z0-9_]{1,60}?_(?:(?P<any>SECRET|PASS|PASSWD|AUTH)|TOKEN|KEY|AK|SK|PWD|COOKIE)=(?P<quote>[\"']?)"
+    r"(?P<value>[^\s\"';&|]{6,512})",
+    "_secret=",
+    "_pass=",
+    "_passwd=",
+    "_auth=",
+    "_token=",
+    "_key=",
+    "_ak=",
+    "_sk=",
+    "_pwd=",
+    "_cookie=",
+)
 
 _AFTER_KEY = re.compile(
-    r"(?P<join>\\{0,2}[\"']?\s{0,8}(?:[:=]{1,2}|=>)\s{0,8}|\s{0,4}\.{2,100}\s{0,4}"
-    r"|\\{0,2}[\"']\s{0,4},\s{0,4}|\s{1,8})"
-    r"(?P<quote>\\{0,2}[\"'])?(?P<value>(?(quote)[^\"'\\]{1,512}|[^\s\"'&;|\\]{1,512}))"
+    r"(?P<join>\\{0,2}[\"']?\s{0,8}(?:[:=：＝]{1,2}|=>|%3[AaDd])\s{0,8}|\s{0,4}\.{2,100}\s{0,4}"
+    r"|\\{0,2}[\"']\s{0,4},\s{0,4}|(?P<said>\s{1,4}(?:is|was)\s{0,4}:?\s{1,4}|\s{0,4}[是为]\s{0,4}[:：]?\s{0,4})|\s{1,8})"
+    r"(?P<quote>\\{0,2}[\"'])?"
 )
-_REST = {True: re.compile(r"[^\"'\\]*"), False: re.compile(r"[^\s\"'&;|\\]*")}
-"""How a value goes on beyond the bound, quoted or not."""
+_BOUND = 512
+_BARE = re.compile(r"[^\s\"'&;|\\，。；]{1,512}")
+_REST = re.compile(r"[^\s\"'&;|\\，。；]*")
+"""How a value without quotes goes on beyond the bound."""
 _NOT_A_VALUE = re.compile(
     r"(?i)^(?:none|null|nil|true|false|yes|no|unset|empty|default|disabled|enabled|required|missing|not|is|was|for|and|or|in|to|of|the"
-    r"|a|an|with|at|from|set|given|provided|invalid|incorrect|wrong|expired|error|[x*•.<>_-]+|\d{1,12}(?:\.\d+)?"
+    r"|a|an|with|at|from|set|given|provided|invalid|incorrect|wrong|expired|error|authentication|[x*•.<>_-]+|\d{1,12}(?:\.\d+)?"
     r"|(?:your|my|the|a)[-_ ].{0,60}|<.{0,80}>|\[.{0,80}\]|\{.{0,80}\}|\$.{1,120}|%\w{1,60}%|os\.\S{0,80}"
     r"|str|int|bytes|bool|float)$"
 )
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HEX = re.compile(r"[0-9a-fA-F-]+")
-_RUN = re.compile(r"[A-Za-z0-9]+")
+_LONG = re.compile(r"[A-Za-z0-9]+")
+_NUMBER = re.compile(r"\d{4,}")
 
 
 def find(text: str) -> Iterator[Span]:
     """Yield every credential in `text`."""
-    yield from _by_shape(text)
+    yield from by_shape(text)
+    yield from _announced(text)
     yield from _by_name(text)
+    for start, end, content in encoded(text):
+        if is_login(content) or any(True for _ in (*by_shape(content), *_announced(content), *_by_name(content))):
+            yield Span(start, end, SECRET, everywhere=True)
 
 
-def _by_shape(text: str) -> Iterator[Span]:
-    for pattern in (_SHAPES, *known_shapes(), *([_JWT] if "eyJ" in text else [])):
-        for match in pattern.finditer(text):
-            yield Span(match.start(), match.end(), SECRET, everywhere=True)
-    for match in _CUT.finditer(text, max(0, len(text) - 256)):
-        yield Span(match.start(), match.end(), SECRET)
-    for pattern in (_HOOK, _LOGIN_LINE):
+def is_name(text: str) -> bool:
+    """Return whether a text ends with a name after which a secret stands."""
+    lower = lowered(text[-64:])
+    return any(match.end() == len(lower) and _kind(lower, match.end()) for match in _KEY.finditer(lower))
+
+
+def _kind(lower: str, end: int) -> re.Match[str] | None:
+    """Return the name that ends there as a match of _STRONG or _WEAK, None when it is none."""
+    start = max(0, end - _NAME_REACH)
+    return _STRONG.search(lower, start, end) or _WEAK.search(lower, start, end)
+
+
+def _announced(text: str) -> Iterator[Span]:
+    """Yield what a web hook, an address with a login, a header, a query or a variable holds."""
+    for pattern in (_HOOK, _LOGIN_LINE, _LOGIN_CALL, _AUTH_PAIR):
         for match in pattern.finditer(text):
             yield _span(text, *match.span(1))
     for match in _LOGIN_URL.finditer(text):
-        yield _span(text, *match.span(1))
-        yield _span(text, match.start(1) + match[1].find(":") + 1, match.end(1))
-    for match in _HEADER.finditer(text):
         start, end = match.span(match.lastindex or 0)
-        if not _NOT_A_VALUE.match(text[start:end]):
+        yield _span(text, start, end)
+        yield _span(text, start + text[start:end].find(":") + 1, end)
+    for pattern in (_HEADER, _QUERY):
+        for match in pattern.finditer(text):
+            start, end = match.span(match.lastindex or 0)
+            value = text[start:end]
+            if not _NOT_A_VALUE.match(value) and (pattern is _HEADER or (len(value) >= 6 and _odd(value))):
+                yield _span(text, start, end)
+    for match in _ENVIRONMENT.finditer(text):
+        start, end = match.span("value")
+        value = match["value"]
+        if _NOT_A_VALUE.match(value) or value[0] in "/.~$(<{":
+            continue
+        if match["any"] or (_odd(value) and not value.replace(".", "").isdigit() and not _HEX.fullmatch(value)):
             yield _span(text, start, end)
-    yield from _private_keys(text)
-
-
-def _private_keys(text: str) -> Iterator[Span]:
-    """Yield each private key from its first line to its last, or to the end of the text when that was cut off."""
-    position = 0
-    while begin := _PEM.search(text, position):
-        end = _PEM_END.search(text, begin.end())
-        position = end.end() if end is not None else len(text)
-        yield Span(begin.start(), position, SECRET)
 
 
 def _by_name(text: str) -> Iterator[Span]:
+    lower = lowered(text)
     position = 0
-    while key := _KEY.search(text, position):
-        position = key.end()
-        after = _AFTER_KEY.match(text, position)
-        if after is None or (after["join"].isspace() and not _is_flag(text, key.start())):
+    absent: set[str] = set()
+    while end_of_name := _KEY.search(lower, position):
+        position = end_of_name.end()
+        name = _kind(lower, position)
+        after = _AFTER_KEY.match(text, position) if name is not None else None
+        if name is None or after is None:
             continue
-        start, end = after.span("value")
-        value = text[start:end] if after["quote"] else text[start:end].rstrip(",)]}.:")
-        if _NOT_A_VALUE.match(value) or (after["join"].isspace() and value.startswith("-")):
-            continue
-        if key["strong"] or (_random(value) and not (key["faint"] and _HEX.fullmatch(value))):
-            rest = _REST[bool(after["quote"])].match(text, end)
-            position = rest.end() if rest is not None else end
-            end = position if position > end else start + len(value)
+        start = after.end()
+        closed = _closing(text, start, after["quote"], absent)
+        bare = _BARE.match(text, start)
+        end = closed if closed >= 0 else bare.end() if bare is not None else start
+        value = text[start : min(end, start + _BOUND)]
+        if closed < 0:
+            value = value.rstrip(",)]}.:")
+        if value and _is_secret(text, name, after, value):
+            if closed < 0 and end - start < _BOUND:
+                end = start + len(value)
+            elif closed < 0 and (rest := _REST.match(text, end)) is not None:
+                end = rest.end()
+            position = max(position, end)
             yield _span(text, start, end)
+
+
+def _closing(text: str, start: int, quote: str | None, absent: set[str]) -> int:
+    """Return where the quote that opened a value closes it, -1 when it does not or there is none.
+
+    absent: quotes that do not occur in the rest of the text, to look for each once only.
+    """
+    if not quote or quote in absent:
+        return -1
+    end = text.find(quote, start)
+    while end > start and len(quote) == 1 and text[end - 1] == "\\":
+        end = text.find(quote, end + 1)
+    if end < 0:
+        absent.add(quote)
+    return end
+
+
+def _is_secret(text: str, name: re.Match[str], after: re.Match[str], value: str) -> bool:
+    """Return whether the value that stands after a name is a secret; see the module's docstring."""
+    strong = name.re is _STRONG
+    faint = not strong and bool(name["faint"])
+    alone = after["join"].isspace()
+    numeric = strong and bool(name["pass"]) and not alone and _NUMBER.fullmatch(value)
+    if (_NOT_A_VALUE.match(value) and not numeric) or (after["said"] and value.isalpha()):
+        return False
+    if alone and value.startswith("-"):
+        return False
+    if alone and not _is_flag(text, name.start()):
+        return _random(value) and not faint and not _UUID.fullmatch(value)
+    return strong or (_random(value) and not (faint and _HEX.fullmatch(value)))
 
 
 def _is_flag(text: str, start: int) -> bool:
@@ -139,64 +231,22 @@ def _is_flag(text: str, start: int) -> bool:
 
 
 def _span(text: str, start: int, end: int) -> Span:
-    return Span(start, end, SECRET, _telling(text[start:end]))
+    return Span(start, end, SECRET, is_telling(text[start:end]))
 
 
-def _telling(value: str) -> bool:
+def is_telling(value: str) -> bool:
     """Return whether a value is odd enough to be sought elsewhere without hiding ordinary words."""
     return len(value) >= 6 and not value.isalpha() and not value.isdigit()
+
+
+def _odd(value: str) -> bool:
+    return any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
 
 
 def _random(value: str) -> bool:
     """Return whether a value looks like a key and not like a word, a number, a path, a tensor name or a version."""
     if _UUID.fullmatch(value):
         return True
-    run = max(_RUN.findall(value), key=len, default="")
+    run = max(_LONG.findall(value), key=len, default="")
     digits = sum(character.isdigit() for character in run)
-    return len(run) >= 16 and 2 <= digits < len(run) - 3 and entropy(run) >= 3.0
-
-
-def entropy(value: str) -> float:
-    """Return the Shannon entropy in bits a character."""
-    total = len(value)
-    return -sum(n / total * math.log2(n / total) for n in Counter(value).values()) if total else 0.0
-
-
-@cache
-def known_shapes() -> tuple[re.Pattern[str], ...]:
-    """Return the patterns of detect-secrets for tokens that their shape alone gives away.
-
-    Left out: JWT, OpenAI and npm (quadratic on a long line; above), the entropy, keyword and address plugins (commit
-    ids, settings and the addresses that matter here), Artifactory, Discord, Cloudant, IBM and SoftLayer (they match
-    tensor and class names or never occur).
-    """
-    from detect_secrets.plugins import (
-        aws,
-        azure_storage_key,
-        github_token,
-        gitlab_token,
-        mailchimp,
-        pypi_token,
-        sendgrid,
-        slack,
-        square_oauth,
-        stripe,
-        telegram_token,
-        twilio,
-    )
-
-    plugins = (
-        aws.AWSKeyDetector,
-        azure_storage_key.AzureStorageKeyDetector,
-        github_token.GitHubTokenDetector,
-        gitlab_token.GitLabTokenDetector,
-        mailchimp.MailchimpDetector,
-        pypi_token.PypiTokenDetector,
-        sendgrid.SendGridDetector,
-        slack.SlackDetector,
-        square_oauth.SquareOAuthDetector,
-        stripe.StripeDetector,
-        telegram_token.TelegramBotTokenDetector,
-        twilio.TwilioKeyDetector,
-    )
-    return tuple(pattern for plugin in plugins for pattern in plugin.denylist)
+    return (len(run) >= 16 and 2 <= digits < len(run) - 3 and entropy(run) >= 3.0) or is_shuffled(value, 0.4)

@@ -141,6 +141,8 @@ def write_private(path: str, content: bytes, *, overwrite: bool) -> None:
 def _check_target(path: str, root: str, *, overwrite: bool, into_run: bool) -> None:
     if not overwrite and os.path.lexists(path):
         raise UsageError(f"{path}: the file exists already", "choose another name, or allow overwriting it")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise UsageError(f"{path}: this is no regular file", "choose the name of a file, or - for standard output")
     run = os.path.realpath(root) if root else ""
     folder = os.path.realpath(os.path.dirname(os.path.abspath(path)))
     if run and os.path.isdir(run) and not into_run and os.path.commonpath((run, folder)) == run:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from runbook.finding import Citation, Finding, Measurement
+from runbook.chart import chart_of
+from runbook.finding import Citation, Finding, Measurement, Table
 from runbook.flow.model import Action, Cause, Flow
-from runbook.picture import grid_lines, proposal_lines
+from runbook.picture import cells_of, proposal_lines
 from runbook.session.state import SessionState
 from runbook.text import Text, sanitise
 from runbook.ticket import transcript as tr
@@ -63,10 +64,14 @@ class Speaker:
 
 def proof_of(make: Speaker, finding: Finding) -> tr.Proof:
     """Return what a finding says and the places that prove it."""
-    pictures = tuple(tr.Drawing(make.say(grid.title), grid_lines(grid, make.language)) for grid in finding.grids)
-    edits = tuple(tr.Drawing(path, lines, "diff") for path, lines in proposal_lines(finding))
-    places = tuple(place(citation) for citation in finding.citations)
-    return tr.Proof(finding.probe, make.say(finding.summary), places, (*pictures, *edits))
+    return tr.Proof(
+        finding.probe,
+        make.say(finding.summary),
+        tuple(place(citation) for citation in finding.citations),
+        tuple(chart_of(plot, make.language) for plot in finding.plots),
+        tuple(cells_of(grid, make.language) for grid in finding.grids),
+        tuple(tr.Edit(path, lines) for path, lines in proposal_lines(finding)),
+    )
 
 
 def do(make: Speaker, action: Action) -> tr.Do:
@@ -104,6 +109,12 @@ def place(citation: Citation) -> tr.Place:
     """Return a citation as the transcript shows it."""
     path, excerpt = show_path(citation.path), sanitise(citation.excerpt)
     return tr.Place(path, citation.line, citation.offset, excerpt, citation.count, citation.time)
+
+
+def table_of(make: Speaker, table: Table) -> tr.Table:
+    """Return a table as the transcript shows it."""
+    rows = tuple(tuple(map(sanitise, row)) for row in table.rows)
+    return tr.Table(make.say(table.title), tuple(map(sanitise, table.columns)), rows)
 
 
 def questions(flows: Iterable[Flow]) -> dict[str, Text]:

@@ -16,14 +16,20 @@ from typing import Any
 
 import msgspec
 
-from runbook.ticket import credentials, names
+from runbook.ticket import credentials, names, near
 from runbook.ticket import transcript as transcript_module
-from runbook.ticket.span import ADDRESS, CHOSEN, HOST, KINDS, MAIL, SECRET, USER, WORD_START, Finder, Span
+from runbook.ticket.addresses import addresses
+from runbook.ticket.commands import commands
+from runbook.ticket.contacts import contacts
+from runbook.ticket.sought import standing, variants
+from runbook.ticket.span import ADDRESS, CHOSEN, HOST, KINDS, MAIL, PSEUDONYM, SECRET, USER, Finder, Span
 from runbook.ticket.transcript import Hidden, Transcript
 from runbook.ticket.wordlists import GENERIC, NO_USERS
 from runbook.ticket.words import WORDS, say
 
-FINDERS: tuple[Finder, ...] = (credentials.find, names.mails, names.addresses, names.hosts, names.users)
+FINDERS: tuple[Finder, ...] = (
+    credentials.find, commands, names.mails, contacts, addresses, names.hosts, names.users,
+)  # fmt: skip
 
 _ESCAPE_END = re.compile(r"%(?:2[Ff]|3[AaDd]|[24]0)$")
 
@@ -43,6 +49,9 @@ _PARTS = {
     "asked": "standing",
     "problems": "evidence",
     "checks": "checked",
+    "experiments": "experiments",
+    "matrices": "experiments",
+    "runs": "experiments",
 }
 """Field of the transcript to the part of the ticket in which it is read, where that has another name."""
 
@@ -119,7 +128,7 @@ def redact_transcript(transcript: Transcript, identity: Identity, key: Key | Non
         for text in _strings(plain[name]):
             fields.append(name)
             texts.append(text)
-    result = redact(texts, identity, key)
+    result = redact(texts, identity, key, _together(plain, private))
     new = iter(result.texts)
     for name in private:
         plain[name] = _replaced(plain[name], new)
@@ -127,25 +136,34 @@ def redact_transcript(transcript: Transcript, identity: Identity, key: Key | Non
     return msgspec.convert(plain, type(transcript)), result.key
 
 
-def redact(texts: Sequence[str], identity: Identity = Identity(), key: Key | None = None) -> Redacted:
-    """Return the texts with everything private hidden; see the module's invariants."""
+def redact(
+    texts: Sequence[str],
+    identity: Identity = Identity(),
+    key: Key | None = None,
+    beside: Mapping[str, Sequence[Span]] | None = None,
+) -> Redacted:
+    """Return the texts with everything private hidden; see the module's invariants.
+
+    beside: text to places in it that are private because of the texts around it.
+    """
     key = key or Key()
     hidden_in: dict[str, set[str]] = {}
     used: dict[str, set[str]] = {}
     current = {text: text for text in texts}
     for text in current:
-        for pseudonym in names.PSEUDONYM.findall(text):
+        for pseudonym in PSEUDONYM.findall(text):
             key.reserve(pseudonym)
     _learn_identity(identity, key)
     found: dict[str, list[Span]] = {}
     for _ in range(_PASSES):
         for text in current.values():
             if text not in found:
-                found[text] = list(_found(text))
+                found[text] = list(_found(text, (beside or {}).get(text, ())))
                 _learn(text, found[text], key)
         changed = False
+        known = standing(list(dict.fromkeys(current.values())), key.words)
         for original, text in current.items():
-            merged = _merge([*found[text], *_words(text, key)])
+            merged = _merge([*found[text], *_free(text, known.get(text, ()))])
             if merged:
                 changed = True
                 current[original] = _hide(text, merged, key, used)
@@ -191,14 +209,21 @@ def _learn_identity(identity: Identity, key: Key) -> None:
             key.words.setdefault(word.strip(), CHOSEN)
 
 
-def _found(text: str) -> Iterator[Span]:
+def _found(text: str, beside: Sequence[Span]) -> Iterator[Span]:
     """Yield what the finders see, except what the redaction itself wrote."""
-    ours = [match.span() for match in names.PSEUDONYM.finditer(text)] if "-" in text else []
-    for finder in FINDERS:
-        for span in finder(text):
-            outside = _outside(text, span, ours)
-            if outside is not None:
-                yield outside
+    for spans in (beside, *(finder(text) for finder in FINDERS)):
+        yield from _free(text, spans)
+
+
+def _free(text: str, spans: Iterable[Span]) -> Iterator[Span]:
+    """Yield what is left of places once pseudonyms are taken out of them."""
+    ours: list[tuple[int, int]] | None = None
+    for span in spans:
+        if ours is None:
+            ours = [match.span() for match in PSEUDONYM.finditer(text)] if "-" in text else []
+        outside = _outside(text, span, ours)
+        if outside is not None:
+            yield outside
 
 
 def _outside(text: str, span: Span, ours: Sequence[tuple[int, int]]) -> Span | None:
@@ -216,44 +241,16 @@ def _outside(text: str, span: Span, ours: Sequence[tuple[int, int]]) -> Span | N
                 held = True
     if span.start >= span.end:
         return None
-    rest = names.PSEUDONYM.sub("", text[span.start : span.end]) if held else "x"
+    rest = PSEUDONYM.sub("", text[span.start : span.end]) if held else "x"
     return span if any(character.isalnum() for character in rest) else None
 
 
 def _learn(text: str, spans: Iterable[Span], key: Key) -> None:
     for span in spans:
         value = text[span.start : span.end]
-        if span.everywhere and value.lower() not in common_words() and not names.PSEUDONYM.search(value):
-            key.words.setdefault(value, span.kind)
-
-
-def _words(text: str, key: Key) -> Iterator[Span]:
-    """Yield the places where a value that was learnt anywhere stands in `text`."""
-    lower = text.lower()
-    ours: list[tuple[int, int]] | None = None
-    for word, kind in key.words.items():
-        loose = kind in (HOST, MAIL, CHOSEN)
-        if word not in text and not (loose and word.lower() in lower):
-            continue
-        if ours is None:
-            ours = [match.span() for match in names.PSEUDONYM.finditer(text)]
-        for match in word_pattern(word, kind).finditer(text):
-            span = _outside(text, Span(match.start(), match.end(), kind), ours)
-            if span is not None:
-                yield span
-
-
-def word_pattern(word: str, kind: str) -> re.Pattern[str]:
-    """Return the pattern that finds a known value where it stands for itself.
-
-    A user or a host is sought as a word ("_" is no letter here, and "%2F" is a slash); a secret and a chosen word
-    anywhere.
-    """
-    literal = re.escape(word)
-    if kind == CHOSEN or (kind == SECRET and len(word) >= 8):
-        return re.compile(literal, re.IGNORECASE if kind == CHOSEN else 0)
-    flags = re.IGNORECASE if kind == MAIL or (kind == HOST and len(word) >= 6) else 0
-    return re.compile(rf"{WORD_START}{literal}(?![A-Za-z0-9])", flags)
+        if span.everywhere and value.lower() not in common_words() and not PSEUDONYM.search(value):
+            for written in (value, *variants(value)):
+                key.words.setdefault(written, span.kind)
 
 
 def _merge(spans: Iterable[Span]) -> list[Span]:
@@ -288,6 +285,30 @@ def _hide(text: str, merged: Iterable[Span], key: Key, used: dict[str, set[str]]
 
 def _touches(character: str) -> bool:
     return character.isascii() and character.isalnum()
+
+
+def _together(plain: Mapping[str, Any], private: Iterable[str]) -> dict[str, list[Span]]:
+    """Return text to places in it that are private because of the strings beside it: in a list, in a table."""
+    found: dict[str, list[Span]] = {}
+    for strings, spans in _beside([plain[name] for name in private]):
+        for number, span in spans:
+            found.setdefault(strings[number], []).append(span)
+    return found
+
+
+def _beside(plain: Any) -> Iterator[tuple[Sequence[str], Iterator[tuple[int, Span]]]]:
+    """Yield every list of strings in plain data with what is private in it, rows of tables under their columns, too."""
+    if isinstance(plain, dict):
+        columns: Sequence[str] = plain.get("columns") or ()
+        for row in plain.get("rows", ()) if columns else ():
+            yield row, near.of_columns(columns, row)
+        for value in plain.values():
+            yield from _beside(value)
+    elif isinstance(plain, list | tuple):
+        if len(plain) > 1 and all(isinstance(one, str) for one in plain):
+            yield plain, near.between(plain)
+        for value in plain:
+            yield from _beside(value)
 
 
 def _strings(plain: Any) -> Iterator[str]:

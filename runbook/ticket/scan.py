@@ -1,7 +1,7 @@
 """Looks through a finished export for what must not leave: the second pair of eyes.
 
 It shares no pattern for people and machines and no list of hosts with the redaction; of tokens it takes the kept list
-of shapes that the redaction takes too (`credentials.known_shapes`), and has a list of beginnings of its own beside it.
+of shapes that the redaction takes too (`tokens.known_shapes`), and has a list of beginnings of its own beside it.
 It looks for every value that is known to be private, and casts a coarser net for the rest, in the text as written and
 as it reads once escapes are undone. Where it is wrong it refuses an export that was clean; a person then hides the
 word by name.
@@ -12,12 +12,15 @@ from __future__ import annotations
 import html
 import ipaddress
 import re
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from runbook.text import CUT
-from runbook.ticket.credentials import entropy, known_shapes
 from runbook.ticket.span import CHOSEN, HOST, MAIL, SECRET
+from runbook.ticket.tokens import entropy, known_shapes
 
 
 class Left(NamedTuple):
@@ -33,8 +36,13 @@ class Left(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Return its first characters, which name the place without giving it away."""
+        """Return what names it without giving it away: its first characters, of a secret only how many it has."""
+        if any(kind in self.what for kind in _SECRET_WORDS):
+            return f"{len(self.word)} characters"
         return f"{self.word[: min(4, len(self.word) // 3)]}{CUT}"
+
+
+_SECRET_WORDS = ("secret", "token", "key", "password")
 
 
 _TOKEN_STARTS = (
@@ -58,17 +66,23 @@ _TOKEN_STARTS = (
 _LOGIN = re.compile(r"://(?:[^\s/:@]{0,64}):([^\s/@]{1,200})@")
 _LETTERS = re.compile(r"[A-Za-z0-9]*")
 _WORD_CHARACTERS = re.compile(r"[A-Za-z0-9_-]*")
-_OURS = re.compile(r"(?:user|host|ip|mail|secret|hidden)-\d+")
+_OURS = re.compile(r"(?:user|host|ip|mail|phone|secret|hidden)-\d+")
 _PEM = re.compile(r"BEGIN [A-Z ]{0,40}PRIVATE KEY")
 _HOME = re.compile(
-    r"(?i)/(?:home|users)/(?!(?:root|shared|default|public|nobody)\b|(?:user|hidden|secret|host|mail|ip)-\d)"
-    r"([a-z_][\w.-]{1,40})"
+    r"(?i)/(?:home|users)/(?!(?:root|shared|default|public|nobody)\b|(?:user|hidden|secret|host|mail|phone|ip)-\d)"
+    r"([a-z_][\w.-]{1,40})",
+    re.ASCII,
 )
-_AT = re.compile(r"(?<![\w.+-])(?!git@)[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,5}(?:com|cn|net|org|edu|gov|internal|corp)\b")
-_QUAD = re.compile(r"(?<![\w.])\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\w]|\.\d)")
+_AT = re.compile(
+    r"(?<![\w.+-])(?!git@)[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,5}(?:com|cn|net|org|edu|gov|internal|corp)\b", re.ASCII
+)
+_QUAD = re.compile(r"(?<![\w.])\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\w]|\.\d)", re.ASCII)
 _NUMBER_OF_VERSION = re.compile(
-    r"(?i)(?:[=<>~!]=|[-_+]|\bv|\b(?:ver|version|release|driver|toolkit|cudnn|nccl|cuda|python|build|rev)\W{0,5})$"
+    r"(?i)(?:cu\d{2,3}\W{1,5}|[=<>~!]=|[-_+]|\bv|\b(?:ver|version|release|driver|toolkit|cudnn|nccl|cuda|python|build|rev)\W{0,5})$",
+    re.ASCII,
 )
+_ADDRESS_SAID = re.compile(r"(?i)(?:@|://|\b(?:ip|addr(?:ess)?|host(?:name)?)\W{1,3})$", re.ASCII)
+_NO_VERSION = 100
 _NAMED = re.compile(
     r"(?i)(?:wandb_?-?(?:api_?)?key|api[_-]?key|password|passwd|secret_access_key|authorization|hf_token|access_token|auth_token)"
     r"[\"'\\]{0,4}(?: {0,8}[:=] {0,8}| ?\.{2,90} ?| {1,8}|, ?)[\"'\\]{0,4}(?:bearer |basic )?"
@@ -83,8 +97,10 @@ _SHAPES = (
 _INVISIBLE = re.compile("[\u200b\u2060\ufeff]")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _UNICODE = re.compile(r"\\u([0-9a-fA-F]{4})")
-_PERCENT = re.compile(r"%(2[Ff]|3[AaDd]|40)")
-"""The escapes that could hide where a word begins or ends."""
+_TAG = re.compile(r"<[^<>]{1,400}>")
+_TEARS = re.compile(r"[\s|\\`\u200b\u00ad\u2060]+")
+"""What a layout may put into a word when it breaks it."""
+_TORN_LEAST = 12
 _KNOWN_LIMIT = 2
 
 
@@ -93,40 +109,72 @@ def scan(text: str, known: Mapping[str, str]) -> list[Left]:
 
     known: private values to their kinds, each of which must not stand anywhere as a word.
     """
+    lines = text.splitlines()
     found: dict[Left, None] = {}
-    lowered = {value: value.lower() for value in known if len(value) >= _KNOWN_LIMIT}
-    for number, line in enumerate(text.splitlines(), 1):
-        for view in _views(line):
-            lower = view.lower()
-            for value, low in lowered.items():
-                if low in lower:
-                    found.update(dict.fromkeys(_standing(view, value, known[value], number)))
-            found.update(dict.fromkeys(_net(view, number)))
+    for view in (lines, [_plain(line) for line in lines]):
+        if view is lines or view != lines:
+            whole = _Whole(view)
+            found.update(dict.fromkeys(whole.standing(known)))
+            for number, line in enumerate(view, 1):
+                if line:
+                    found.update(dict.fromkeys(_net(line, number)))
+    seen = {left.word for left in found}
+    found.update(dict.fromkeys(left for left in _torn(lines, known) if left.word not in seen))
     return sorted(found)
 
 
-def _views(line: str) -> Iterator[str]:
-    """Yield a line as written, and as it reads when its escapes are undone."""
-    yield line
+def _plain(line: str) -> str:
+    """Return a line as it reads when its escapes are undone."""
     plain = _ESCAPED.sub(r"\1", _INVISIBLE.sub("", html.unescape(line)))
     plain = _UNICODE.sub(lambda match: chr(int(match[1], 16)), plain)
-    plain = _PERCENT.sub(lambda match: chr(int(match[1], 16)), plain)
-    if plain != line:
-        yield plain
+    return unquote(plain, errors="replace") if "%" in plain else plain
 
 
-def _standing(view: str, value: str, kind: str, number: int) -> Iterator[Left]:
-    """Yield the places where a known value stands as a word; a secret and a chosen word count inside others too."""
-    ignore = kind in (HOST, MAIL) and len(value) >= 6
-    haystack, needle = (view.lower(), value.lower()) if ignore or kind == CHOSEN else (view, value)
-    inside = kind == CHOSEN or (kind == SECRET and len(value) >= 8)
-    at = haystack.find(needle)
-    while at >= 0:
-        before, after = haystack[at - 1 : at] if at else "", haystack[at + len(needle) : at + len(needle) + 1]
-        alone = not _letter(before) and not _letter(after)
-        if (inside or alone) and not _is_ours(haystack, at, len(needle)):
-            yield Left(number, at + 1, f"a {kind} that was hidden elsewhere", value)
-        at = haystack.find(needle, at + 1)
+class _Whole:
+    """Lines as one text, in which a place is found once for all of them."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.text = "\n".join(lines)
+        lower = self.text.lower()
+        self.lower = lower if len(lower) == len(self.text) else self.text
+        self.starts = [0, *accumulate(len(line) + 1 for line in lines)]
+
+    def place(self, at: int) -> tuple[int, int]:
+        """Return line and column, 1-based, of a place in the text."""
+        line = bisect_right(self.starts, at)
+        return line, at - self.starts[line - 1] + 1
+
+    def standing(self, known: Mapping[str, str]) -> Iterator[Left]:
+        """Yield where a known value stands as a word; a secret and a chosen word count inside others too."""
+        for value, kind in known.items():
+            if len(value) < _KNOWN_LIMIT:
+                continue
+            ignore = kind == CHOSEN or (kind in (HOST, MAIL) and len(value) >= 6)
+            haystack, needle = (self.lower, value.lower()) if ignore else (self.text, value)
+            inside = kind == CHOSEN or (kind == SECRET and len(value) >= 8)
+            at = haystack.find(needle)
+            while at >= 0:
+                end = at + len(needle)
+                alone = not _letter(haystack[at - 1 : at] if at else "") and not _letter(haystack[end : end + 1])
+                if (inside or alone) and not _is_ours(haystack, at, len(needle)):
+                    yield Left(*self.place(at), f"a {kind} that was hidden elsewhere", value)
+                at = haystack.find(needle, at + 1)
+
+
+def _torn(lines: Sequence[str], known: Mapping[str, str]) -> Iterator[Left]:
+    """Yield known secrets that a line break, a table's bar, a tag or a blank tears apart."""
+    long = {value: _TEARS.sub("", value) for value, kind in known.items() if kind == SECRET}
+    long = {value: pressed for value, pressed in long.items() if len(pressed) >= _TORN_LEAST}
+    if not long:
+        return
+    pressed = [_TEARS.sub("", _TAG.sub("", html.unescape(line))) for line in lines]
+    whole = "".join(pressed)
+    starts = [0, *accumulate(map(len, pressed))]
+    for value, needle in long.items():
+        at = whole.find(needle)
+        while at >= 0:
+            yield Left(bisect_right(starts, at), 1, "a secret in pieces that was hidden elsewhere", value)
+            at = whole.find(needle, at + 1)
 
 
 def _letter(character: str) -> bool:
@@ -158,7 +206,10 @@ def _net(view: str, number: int) -> Iterator[Left]:
         ):
             yield Left(number, match.start(1) + 1, "the value of a key", match[1])
     for match in _QUAD.finditer(view):
-        if _is_machine(match[0]) and not _NUMBER_OF_VERSION.search(view, max(0, match.start() - 24), match.start()):
+        before = max(0, match.start() - 24)
+        if _is_machine(
+            match[0], said=_ADDRESS_SAID.search(view, before, match.start()) is not None
+        ) and not _NUMBER_OF_VERSION.search(view, before, match.start()):
             yield Left(number, match.start() + 1, "an address", match[0])
 
 
@@ -175,11 +226,12 @@ def _tokens(view: str, number: int) -> Iterator[Left]:
             at = view.find(start, at + len(word))
 
 
-def _is_machine(quad: str) -> bool:
+def _is_machine(quad: str, *, said: bool) -> bool:
+    """Return whether four numbers are an address; small ones are a version unless something says what they are."""
     try:
         address = ipaddress.ip_address(quad)
     except ValueError:
         return False
-    return not (address.is_loopback or address.is_unspecified or address.is_multicast) and not quad.startswith(
-        ("0.", "255.")
-    )
+    if address.is_loopback or address.is_unspecified or address.is_multicast or quad.startswith(("0.", "255.")):
+        return False
+    return said or address.is_private or any(int(part) >= _NO_VERSION for part in quad.split("."))

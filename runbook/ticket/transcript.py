@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import msgspec
 
+from runbook.chart import Chart
+from runbook.picture import Cells
+
 SCHEMA = 1
 """Version of the transcript's shape in the JSON ticket; adding a field does not change it."""
 
@@ -57,21 +60,25 @@ class Do(msgspec.Struct, frozen=True):
     link: str = ""
 
 
-class Drawing(msgspec.Struct, frozen=True):
-    """Lines to be shown as they are: a picture of cells, or ("diff") a proposed edit."""
+class Edit(msgspec.Struct, frozen=True):
+    """A proposed edit of the file at `path`, as the lines of a diff."""
 
-    title: str
+    path: str
     lines: tuple[str, ...]
-    language: str = "text"
 
 
 class Proof(msgspec.Struct, frozen=True):
-    """What a probe found, with the places that prove it and the pictures that show it."""
+    """What a probe found, with the places that prove it and the pictures that show it.
+
+    Pictures are kept as data and drawn by the renderer, after redaction, so that columns still stand in line.
+    """
 
     probe: str
     summary: str
     places: tuple[Place, ...] = ()
-    drawings: tuple[Drawing, ...] = ()
+    plots: tuple[Chart, ...] = ()
+    grids: tuple[Cells, ...] = ()
+    edits: tuple[Edit, ...] = ()
 
 
 class CauseLine(msgspec.Struct, frozen=True):
@@ -108,7 +115,7 @@ class Number(msgspec.Struct, frozen=True):
 
 
 class Table(msgspec.Struct, frozen=True):
-    """A table that a probe made."""
+    """A table of evidence."""
 
     title: str
     columns: tuple[str, ...]
@@ -129,6 +136,29 @@ class Check(msgspec.Struct, frozen=True):
     tables: tuple[Table, ...] = ()
     settle_with: str = ""
     seconds: float = 0.0
+
+
+class Experiment(msgspec.Struct, frozen=True):
+    """An experiment of which a copy was written or a run was attached.
+
+    change: as the flow describes it. edit: what the copy changes, None when none was written. left: what of it was to
+    be done by hand. run, path: name of the run in this ticket and its RUN, "" when none is there yet. lacks: what of
+    the change the run is proven not to have. found: probe, answer and words of what was asked of the run. answer: what
+    was concluded, "" when nothing was.
+    """
+
+    flow: str
+    node: str
+    question: str
+    change: tuple[str, ...]
+    edit: Edit | None = None
+    left: tuple[str, ...] = ()
+    run: str = ""
+    path: str = ""
+    lacks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    found: tuple[tuple[str, str, str], ...] = ()
+    answer: str = ""
 
 
 class RuledOut(msgspec.Struct, frozen=True):
@@ -237,6 +267,7 @@ class Transcript(msgspec.Struct, frozen=True):
     title: the problem in one line. symptoms: what the flows that were walked say a person sees. clear: what the flows
     that found nothing wrong say. asked: titles of the flows whose first question the evidence answered. problems:
     findings that say that something is wrong, those of confirmed causes first. walked: whether people walked a flow.
+    matrices: grids of experiments, filled as far as they were run. runs: all runs side by side, None for one run.
     began, changed: of the session.
     """
 
@@ -261,6 +292,9 @@ class Transcript(msgspec.Struct, frozen=True):
     walked: bool
     began: float
     changed: float
+    experiments: tuple[Experiment, ...] = ()
+    matrices: tuple[Table, ...] = ()
+    runs: Table | None = None
     redaction: tuple[Hidden, ...] = ()
 
     @property

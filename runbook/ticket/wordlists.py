@@ -38,6 +38,13 @@ FOLDERS = GENERIC | _set(
     processed pretrain pretrained finetune finetuned instruct chat bench benchmark benchmarks corpus tokenizer
     tokenizers docs scripts examples third_party pkg packages wheels images containers sif squashfs apptainer
     singularity miniconda3 anaconda3 miniforge3 miniconda anaconda conda
+    math code gsm8k aime dapo sft rlhf grpo ppo dpo rl rm reasoning train eval valid validation test text image audio
+    video json parquet jsonl arrow csv preprocessed tokenized shards shard index cached downloads download upload
+    install installs software soft tools tool utils pip apt local opt nltk_data torch triton inductor compile iter
+    save saves saved load loads last latest best final old new current prod stable nightly debug_data rollout_data
+    train_data eval_data save_dir load_dir mcore megatron_ckpt hf_ckpt torch_ckpt actor_ckpt critic_ckpt ref ref_model
+    users_data nvme ssd hdd nfs0 nfs1 nfs2 volume volumes pvc pv kubelet containerd docker lib lib64 include system
+    mlperf ml ai ds llmdata corpora pile c4 wiki wikipedia openwebtext redpajama dclm fineweb
     """
 )
 """Folders that often stand right under a mount, where a user's name also may."""
@@ -70,6 +77,9 @@ LOOSE_SUFFIXES = _set(
     """
 )
 """Last labels that make one only with a port after it, a digit or hyphen in it, or an "@" before it."""
+
+NO_DOMAINS = _set("self cls model models net module torch nn np tf os sys args cfg config policy actor critic q")
+"""First parts of dotted words that are paths of Python, whatever they end with: `self.net`."""
 
 PUBLIC_HOSTS = (
     "github.com", "githubusercontent.com", "github.io", "gitlab.com", "huggingface.co", "hf.co",

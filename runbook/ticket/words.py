@@ -87,6 +87,11 @@ WORDS: dict[str, Text] = {
     "overrules": Text("overrules the probes’ “{answer}”", "否决了探针的“{answer}”"),
     "times": Text("{count} such lines", "共 {count} 处"),
     "experiment": Text("experiment", "实验"),
+    "experiments": Text("Experiments", "实验"),
+    "no_run": Text("no run yet", "尚无运行"),
+    "by_hand": Text("to be done by hand", "需手动完成"),
+    "lacking": Text("not made with the change, so it decides nothing", "未带此改动，因此不作结论"),
+    "concluded": Text("Concluded", "结论"),
     "nothing.evidence": Text("No finding says that something is wrong.", "没有发现异常的证据。"),
     "nothing.checked": Text("No probe was run.", "没有运行任何探针。"),
     "nothing.ruled_out": Text("Nothing is ruled out yet.", "尚未排除任何原因。"),
@@ -118,6 +123,7 @@ WORDS: dict[str, Text] = {
     "hidden.user": Text("user names", "用户名"),
     "hidden.host": Text("host names", "主机名"),
     "hidden.ip": Text("IP addresses", "IP 地址"),
+    "hidden.phone": Text("phone numbers", "电话号码"),
     "hidden.hidden": Text("words hidden on request", "按要求隐藏的词"),
 }
 """Key to words; placeholders in braces are filled in by name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from runbook.evidence import Item
-from runbook.finding import Citation, Finding, Grid, Measurement, Proposal, Table, Verdict
+from runbook.finding import Citation, Curve, Finding, Grid, Measurement, Plot, Proposal, Table, Verdict
 from runbook.flow.model import Action, Cause, Change, Flow, Node
 from runbook.session import events as ev
 from runbook.session.state import SessionState, fold, replay
@@ -196,16 +196,24 @@ ITEMS = (
 
 
 def drawn_finding(probe: str = "cuda.stack", lines: int = 2) -> Finding:
-    """Return the finding that proves the first cause, with a picture and a proposed edit of about `lines` lines each.
+    """Return the finding that proves the first cause, with a plot, a picture and a proposed edit.
 
-    What is private stands in both.
+    lines: of the picture and of the edit, about. What is private stands in all of them.
     """
+    plot = Plot(
+        text("Loss on gpu-node-17", "gpu-node-17 的 loss"),
+        "step",
+        "nats",
+        (Curve("loss of lihua", ((0.0, 1.0), (1.0, 2.0), (2.0, None), (3.0, 4.0))),),
+        ((1.0, text("lihua changed gpu-node-17", "lihua 改动了 gpu-node-17")),),
+        ((3.0, text("limit of /home/lihua/limits.yaml", "/home/lihua/limits.yaml 的上限")),),
+    )
     legend = (("=", text("the same", "相同"), "good"), ("x", text("differs", "不同"), "bad"))
     labels = ("gpu-node-17", *(f"layer {number}" for number in range(1, lines)))
     picture = Grid(text("Layers by rank", "各层各 rank"), labels, ("r0", "r1"), ("=x",) * lines, legend)
     diff = "\n".join(["--- a/config.json", "+++ b/config.json", *(f"+ /home/lihua/dump/{n}" for n in range(lines - 2))])
     edit = Proposal("config.json.patch", "/home/lihua/code/config.json", diff)
-    return msgspec.structs.replace(STACKED, probe=probe, grids=(picture,), proposals=(edit,))
+    return msgspec.structs.replace(STACKED, probe=probe, plots=(plot,), grids=(picture,), proposals=(edit,))
 
 
 def drawn_state(*findings: Finding) -> SessionState:

@@ -6,6 +6,7 @@ import msgspec
 
 from runbook.evidence import Item
 from runbook.finding import Citation, Finding, Verdict
+from runbook.picture import grid_lines
 from runbook.session import events as ev
 from runbook.session.state import SessionState, fold, replay
 from runbook.ticket.parts import show_path
@@ -131,22 +132,27 @@ def test_numbers_keep_their_value_and_what_is_no_number_is_said() -> None:
     ]
 
 
-def test_pictures_and_proposed_edits_are_drawn_with_the_proof() -> None:
-    """A grid comes as lines with its legend, a proposed edit as the lines of its diff under the file it is for."""
+def test_pictures_and_proposed_edits_stand_with_the_proof() -> None:
+    """A plot and a grid come as data in one language, a proposed edit as the lines of its diff under its file."""
     (proof,) = [proof for proof in sample(drawn_state(drawn_finding(lines=3))).problems if proof.probe == "cuda.stack"]
-    picture, edit = proof.drawings
-    assert (picture.title, picture.language) == ("Layers by rank", "text")
-    assert picture.lines == (
+    (plot,), (grid,), (edit,) = proof.plots, proof.grids, proof.edits
+    assert (plot.title, plot.x, plot.unit) == ("Loss on gpu-node-17", "step", "nats")
+    assert plot.curves[0].points == ((0.0, 1.0), (1.0, 2.0), (2.0, None), (3.0, 4.0))
+    assert plot.marks == ((1.0, "lihua changed gpu-node-17"),)
+    assert plot.limits == ((3.0, "limit of /home/lihua/limits.yaml"),)
+    assert (grid.title, grid.cells) == ("Layers by rank", ("=x",) * 3)
+    assert grid_lines(grid) == (
         "gpu-node-17  =x",
         "layer 1      =x",
         "layer 2      =x",
         "             r0 .. r1",
         "= the same   x differs",
     )
-    assert (edit.title, edit.language) == ("/home/lihua/code/config.json", "diff")
+    assert edit.path == "/home/lihua/code/config.json"
     assert edit.lines == ("--- a/config.json", "+++ b/config.json", "+ /home/lihua/dump/0")
     chinese = sample(drawn_state(drawn_finding()), "zh").problems
-    assert next(drawing.title for proof in chinese for drawing in proof.drawings) == "各层各 rank"
+    assert next(grid.title for proof in chinese for grid in proof.grids) == "各层各 rank"
+    assert next(plot.title for proof in chinese for plot in proof.plots) == "gpu-node-17 的 loss"
 
 
 def test_hostile_text_is_sanitised_and_odd_file_names_are_shown() -> None:

@@ -18,7 +18,7 @@ from runbook.ticket.export import KEY_FILE, finish, local_identity, people_of, w
 from runbook.ticket.redact import Identity
 from runbook.ticket.renderers import Renderer, renderer
 from runbook.ticket.transcript import Transcript
-from tests.runbook.ticket.sample import sample, triage_state, walked_state
+from tests.runbook.ticket.sample import drawn_finding, drawn_state, sample, triage_state, walked_state
 
 PRIVATE = ("lihua", "wang.fang", "gpu-node-17", "10.12.0.7", "9c1d4e7f8a2b3c4d", "corp.example")
 
@@ -27,11 +27,12 @@ def _files(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("format", ["markdown", "json"])
-def test_nothing_private_is_in_a_finished_ticket(format: str) -> None:
-    """Names, hosts, addresses and keys of the evidence are in no format of the ticket."""
-    state = walked_state()
-    content, key = finish(sample(state), renderer(format), local_identity(people_of(state)))
+@pytest.mark.parametrize("drawn", [False, True], ids=["words", "pictures"])
+@pytest.mark.parametrize("format", ["markdown", "json", "html"])
+def test_nothing_private_is_in_a_finished_ticket(format: str, drawn: bool) -> None:
+    """Names, hosts, addresses and keys of the evidence are in no format of the ticket, nor in its pictures."""
+    state = drawn_state(drawn_finding()) if drawn else walked_state()
+    content, key = finish(sample(state), renderer(format), local_identity((*people_of(state), "lihua")))
     for private in PRIVATE:
         assert private.encode() not in content
     assert b"user-1" in content
@@ -175,3 +176,14 @@ def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
         write_ticket(desk, "docx", None, folder)
     assert "markdown" in raised.value.hint
     desk.close()
+
+
+def test_a_device_is_never_replaced(tmp_path: Path) -> None:
+    """What is no regular file is refused as a target, also where overwriting is allowed."""
+    desk, folder = _desk(tmp_path / "sessions", tmp_path / "run")
+    fifo = tmp_path / "pipe"
+    os.mkfifo(fifo)
+    with pytest.raises(UsageError, match="no regular file"):
+        write_ticket(desk, "markdown", str(fifo), folder, overwrite=True)
+    desk.close()
+    assert stat.S_ISFIFO(fifo.lstat().st_mode)

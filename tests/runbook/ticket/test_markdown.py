@@ -240,6 +240,18 @@ def test_pictures_stand_beside_their_proof() -> None:
     for part in (problem, evidence):
         assert part.count("```text\ngpu-node-17  =x\nlayer 1      =x\n") == 1
         assert part.count("```diff\n--- a/config.json\n") == 1
+        plot = part[part.index("**Loss on gpu-node-17**\n\n```text\nnats\n") :].split("```")[1].splitlines()
+        assert max(map(len, plot)) <= 72
+        assert "× printed, but not finite: 1" in plot
+        assert plot[-1] == "loss of lihua"
+
+
+def test_a_plot_keeps_its_columns_when_names_are_hidden() -> None:
+    """Redaction comes before drawing: the axis of a plot stands in one column, whatever its words became."""
+    markdown = _markdown(drawn_state(drawn_finding()))
+    plot = markdown[markdown.index("**Loss on host-1**") :].split("```")[1].splitlines()
+    assert len({line.index(sign) for line in plot for sign in "┤│└" if sign in line}) == 1
+    assert "▲ 1  user-1 changed host-1" in plot
 
 
 @pytest.mark.parametrize(("findings", "lines"), [(1, 5000), (60, 300), (3, 2)])
@@ -278,6 +290,6 @@ def test_json_is_the_whole_transcript() -> None:
 
 def test_formats_are_found_by_their_modules() -> None:
     """A format is a module with a renderer; an unknown one is refused with the list."""
-    assert {"json", "markdown"} <= set(formats())
+    assert {"html", "json", "markdown"} <= set(formats())
     for name in formats():
         assert renderer(name).suffix.startswith(".")

@@ -37,10 +37,10 @@ def test_a_coarse_net_is_cast(text: str) -> None:
 
 
 def test_the_place_is_named_and_the_value_is_not() -> None:
-    """Line and column point at the value; only its first characters are shown."""
-    left = scan(f"a\nbc {KEY}\n", {})
-    assert left == [Left(2, 4, "a token", KEY)]
-    assert left[0].shown == "hf_a…"
+    """Line and column point at the value; of a secret only its length is shown, of a name its first characters."""
+    left = scan(f"a\nbc {KEY}\n/home/alice.liddell", {})
+    assert left == [Left(2, 4, "a token", KEY), Left(3, 1, "the home of a user", "alice.liddell")]
+    assert [place.shown for place in left] == [f"{len(KEY)} characters", "alic…"]
 
 
 @pytest.mark.parametrize(
@@ -64,6 +64,24 @@ def test_a_known_value_is_found_even_under_escapes(text: str, column: int) -> No
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("x\nS3cret|\n|Value77 y", 2),
+        ("S3cret\n  Value77", 1),
+        ("a <b>S3cret</b>Value77", 1),
+        ("a\n\nS3cr\u00adetVal&#117;e77", 3),
+        ("S3cret\\\nValue77", 1),
+        ("S3cretVal%75e77", 1),
+    ],
+)
+def test_a_known_secret_is_found_in_pieces(text: str, line: int) -> None:
+    """A secret that a table's bar, a line break, a tag or an escape tears apart is found; the first line is named."""
+    left = scan(text, {"S3cretValue77": "secret"})
+    assert [place.line for place in left] == [line]
+    assert "S3cret" not in left[0].shown
+
+
 @pytest.mark.parametrize("text", ["malice", "alicea", "Alice", "user-1"])
 def test_a_known_name_inside_another_word_is_no_leak(text: str) -> None:
     """Names are sought as words, users with the case of their letters."""
@@ -78,8 +96,9 @@ def test_a_secret_and_a_chosen_word_are_found_inside_other_words() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "secret-1 user-2 host-3 ip-4 mail-5",
+        "secret-1 user-2 host-3 ip-4 mail-5 phone-6",
         "wandb_key ..................... secret-1",
+        "3.9.1.7 12.4.1.0 cublas 12.4.5.8 nvidia-cuda-nvrtc-cu12 12.4.127.0",
         "NCCL version 2.10.0.1 ==9.10.2.21 127.0.0.1 0.0.0.0 255.255.255.0 0.5.15.1",
         "/home/user-1/x /root/x /home/root/x",
         "commit 9f8e7d6c5b4a39281706f5e4d3c2b1a098765432 model.layers.0.mlp.gate.weight git@github.com:a/b.git",
