@@ -165,7 +165,7 @@ def speeds(file: LogFile, wanted: Sequence[Signature], folder: Path) -> dict[str
     if os.path.exists(rg):
         count = rg_command(rg, str(literals), file.path, "-c", "-F")
         ways["rg -c, literals (yardstick)"] = lambda: subprocess.run(count, stdout=subprocess.DEVNULL, check=True)
-        regex = rg_command(rg, str(patterns), file.path, "-c")
+        regex = rg_command(rg, str(patterns), file.path, "-c", "--regex-size-limit", "1G", "--dfa-size-limit", "1G")
         ways["rg -c, expressions"] = lambda: subprocess.run(regex, stdout=subprocess.DEVNULL, check=True)
         numbered = rg_command(rg, str(literals), file.path, "-n", "-b", "-F")
         ways["rg with attribution (yardstick)"] = lambda: rg_attributed(numbered, wanted)

@@ -13,6 +13,7 @@ from types import ModuleType
 
 from probes.readers.logscan import Signature
 from runbook.catalog import probe_modules
+from runbook.ready import Ready
 
 
 @cache
@@ -37,3 +38,7 @@ def _signatures(values: Iterable[object]) -> Iterator[Signature]:
             yield value
         elif isinstance(value, tuple):
             yield from (part for part in value if isinstance(part, Signature))
+
+
+READY = Ready(every)
+"""Every log probe needs them, each in a process of its own."""

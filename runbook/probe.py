@@ -35,7 +35,9 @@ class Probe:
 
     id: dotted name. needs: evidence slots that must all be there; "a|b" means that one of them suffices. answers:
     the words a flow may branch on. title: the question in words. deadline: seconds. heavy: reads bulk data, so
-    it runs only where a person asks for it, at its node or of all.
+    it runs only where a person asks for it, at its node or of all. early: it looks only at what is quickest to look
+    at, so that something is seen within a second; its finding decides nothing and is not kept, and no flow may ask it.
+    over: answers that say that what is looked at has ended, so that nobody need watch it any longer.
     """
 
     id: str
@@ -45,6 +47,8 @@ class Probe:
     run: Callable[[Evidence, Progress], Finding] = field(repr=False)
     deadline: float = DEADLINE
     heavy: bool = False
+    early: bool = False
+    over: tuple[str, ...] = ()
 
 
 def probe(
@@ -56,11 +60,13 @@ def probe(
     zh: str,
     deadline: float = DEADLINE,
     heavy: bool = False,
+    early: bool = False,
+    over: tuple[str, ...] = (),
 ) -> Callable[[Callable[[Evidence, Progress], Finding]], Probe]:
     """Turn a function of (evidence, progress) into a Probe; the module-level name is then the probe itself."""
 
     def declare(run: Callable[[Evidence, Progress], Finding]) -> Probe:
         wanted = (needs,) if isinstance(needs, str) else needs
-        return Probe(id, wanted, answers, Text(en, zh), run, deadline, heavy)
+        return Probe(id, wanted, answers, Text(en, zh), run, deadline, heavy, early, over)
 
     return declare

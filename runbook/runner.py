@@ -36,6 +36,13 @@ OnProgress = Callable[[float, "float | None", str], None]
 WORKERS = 2
 """Jobs at once: a login node is shared, and most probes wait for one disk."""
 
+_LOADED = (
+    "runbook.worker", "runbook.cli.terminal", "argparse", "pebble.concurrent", "multiprocessing.popen_forkserver",
+)  # fmt: skip
+"""What every job's process needs, loaded once: the imports of the main script, which it runs again (never the script
+itself, which Python would run twice), and those of pebble, which bring asyncio along and take longer than many a probe.
+"""
+
 GRACE = 1.0
 """Seconds between a job's deadline and giving up on a process that does not die."""
 
@@ -75,7 +82,7 @@ class Runner:
     def __init__(self, preload: tuple[str, ...] = (), workers: int = WORKERS) -> None:
         """Prepare; nothing is started before the first job. preload: modules that the fork server loads once."""
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["runbook.worker", *preload])
+        self._context.set_forkserver_preload([*_LOADED, *preload])
         self._workers = workers
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)

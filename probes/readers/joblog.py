@@ -13,6 +13,9 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+
+import msgspec
 
 from probes.readers import logindex, logscan
 from probes.readers.logfiles import LogFile, window
@@ -49,12 +52,13 @@ _QUOTED = re.compile(
     rb"|^\++ "  # a shell's trace of its own commands
 )
 """What stands before text that is not an event: a model's words, a request, a command."""
+_QUOTED_WORDS = (b"rollout", b"ReqInput(")
+"""One of these, or a plus at the start, is in whatever _QUOTED finds: looking for them first is ten times as quick."""
 _TOLD = re.compile(rb"\b(?:response|answer|prompt|completion|text|metadata)\b['\"]?\s*[:=]| metadata \{")
 """How reward functions and custom rollouts, which print in the RolloutManager, introduce the model's words."""
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(msgspec.Struct, frozen=True, gc=False):
     """One line taken apart.
 
     actor, pid, ip: from Ray's prefix. rank: "rank3" or SGLang's "DP0 TP1". time: seconds since the epoch, zone
@@ -98,32 +102,36 @@ class Frame:
 
 def parse(raw: bytes) -> Line:
     """Take one raw line (without its end) apart; any bytes will do."""
-    text = _ANSI.sub("", raw[:PARSE_LIMIT].decode("utf-8", "replace"))
+    text = raw[:PARSE_LIMIT].decode("utf-8", "replace")
+    if "\x1b" in text:
+        text = _ANSI.sub("", text)
     actor, pid, ip, count = None, None, None, 1
     if (prefix := _RAY.match(text)) and (prefix["pid"] or prefix["actor"] in ("raylet", "autoscaler", "gcs_server")):
         actor, ip = prefix["actor"], prefix["ip"]
         pid = int(prefix["pid"]) if prefix["pid"] else None
         text = text[prefix.end() :]
-    if repeated := _REPEATED.search(text):
+    if "[repeated " in text and (repeated := _REPEATED.search(text)):
         count = max(int(repeated[1][:9]), 1)
         text = text[: repeated.start()]
     rank = None
-    if ranked := _RANK.match(text):
+    if text.startswith("[rank") and (ranked := _RANK.match(text)):
         rank, text = ranked[1], text[ranked.end() :]
     text = _last_words(text)
     time, source = None, None
     if stamp := _STAMP.match(text):
-        time, rank = _seconds(stamp), stamp["rank"].strip() or rank
+        time, rank = _seconds(stamp["day"], stamp["clock"]), stamp["rank"].strip() or rank
         text = text[stamp.end() :]
         if where := _SOURCE.match(text):
             source, text = where["source"], text[where.end() :]
     elif stamp := _PLAIN_STAMP.match(text):
-        time, text = _seconds(stamp), text[stamp.end() :]
+        time, text = _seconds(stamp["day"], stamp["clock"]), text[stamp.end() :]
     return Line(text, actor, pid, ip, rank, time, source, count)
 
 
 def _last_words(text: str) -> str:
     """Return what is left to read of a line that carriage returns and progress bars have overwritten."""
+    if text.startswith("[") and "\r" not in text:  # no bar begins so: what most lines are
+        return text
     words = text
     for piece in reversed(text.split("\r")):
         while bar := _BAR.match(piece):
@@ -135,10 +143,11 @@ def _last_words(text: str) -> str:
     return stripped if _STAMP.match(stripped) else words
 
 
-def _seconds(stamp: re.Match[str]) -> float | None:
-    """Return the time of a stamp, None when its digits are no date."""
-    year, month, day = (int(part) for part in stamp["day"].split("-"))
-    hour, minute, second = (int(part) for part in stamp["clock"].split(":"))
+@lru_cache(maxsize=4096)
+def _seconds(date: str, clock: str) -> float | None:
+    """Return the time of a stamp, None when its digits are no date. Neighbours in a log mostly share theirs."""
+    year, month, day = (int(part) for part in date.split("-"))
+    hour, minute, second = (int(part) for part in clock.split(":"))
     if not (year >= 1 and 1 <= month <= 12 and 1 <= day <= 31):
         return None
     try:
@@ -182,17 +191,19 @@ def scan_job(
     *,
     progress: Callable[[float], None] | None = None,
     known: Sequence[Signature] = (),
+    since: int = 0,
 ) -> Iterator[Hit]:
     """Scan job logs, leaving out what is not an event of its own.
 
     Left out are hits inside quoted text (samples, requests, a shell's trace: anything may stand there) and the tail
     that the job client prints a second time when a job failed. known: what to look for in the same pass and to keep
-    for the next one (`logindex`).
+    for the next one (`logindex`). since: byte of each log from which on hits are wanted.
     """
-    return events(logindex.scan(files, (*signatures, TAIL), coverage, known=known, progress=progress))
+    hits = logindex.scan(files, (*signatures, TAIL), coverage, known=known, progress=progress, since=since)
+    return events(hits)
 
 
-def scan_tail(files: Iterable[LogFile], signatures: Sequence[Signature]) -> Iterator[Hit]:
+def scan_tail(files: Sequence[LogFile], signatures: Sequence[Signature]) -> Iterator[Hit]:
     """Scan the ends of job logs at once, for a first look (`logscan.scan_tail`)."""
     return events(logscan.scan_tail(files, (*signatures, TAIL)))
 
@@ -205,7 +216,7 @@ def events(hits: Iterable[Hit]) -> Iterator[Hit]:
 def _quoted(hit: Hit) -> bool:
     """Return whether a hit stands in text that somebody quotes rather than in an event of the program."""
     before = hit.raw[: hit.start]
-    if _QUOTED.search(before):
+    if (before.startswith(b"+") or any(word in before for word in _QUOTED_WORDS)) and _QUOTED.search(before):
         return True
     return b"(RolloutManager pid=" in before and _TOLD.search(before) is not None
 
@@ -306,6 +317,7 @@ _RECOGNISED = re.compile(
     rb"|\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^\]]{0,40}\] "  # slime's, SGLang's or Megatron's stamp
     rb"|(?:critic-step|step|rollout|perf|eval) \d+: \{'"
     rb"|Job submission server address|Running entrypoint for job|-- Runtime env is setting up"
+    rb"|\tINFO (?:worker|debugpy)\.py:\d+ -- "  # a Ray driver that was started without the job client
     rb"|^-{10,} arguments -{10,}|^ loading (?:release )?(?:distributed )?checkpoint from "
     rb"|/(?:slime|megatron|sglang)/|\b(?:slime|megatron|sglang)\.[a-z]"
     rb"|^Traceback \(most recent call last\)|^\[rank\d+\]:|^:job_id:|^:actor_name:|\] coredump: ",

@@ -21,8 +21,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import BinaryIO, cast
 
+from probes.readers import logpacked, zstd_stream
+
 BUFFER = 256 * 1024
 """Bytes of one read: stays in the L2 cache, page aligned (measured: five times a bytearray)."""
+WINDOW = 32 * 1024 * 1024
+"""Bytes that a piece from the middle of a log is read in: what is not there takes no memory."""
 LINE_LIMIT = 8 * 1024 * 1024
 """Bytes of a line that are looked at in one piece; a longer line is handed out in pieces of this size."""
 HEAD = 4096
@@ -32,8 +36,13 @@ FOLDER_LIMIT = 5000
 
 _LOG_NAME = re.compile(
     r"(?P<base>.*\.(?:log|out|err|txt))"
-    r"(?:\.(?P<number>\d{1,4})|[.-](?P<date>\d{4}-?\d\d-?\d\d(?:[-_T.]?\d{1,6})*))?(?:\.(?:gz|zst))?$"
+    r"(?:\.(?P<number>\d{1,4})|[.-](?P<date>\d{4}-?\d\d-?\d\d(?:[-_T.]?\d{1,6})*))?(?:\.(?:gz|zst))?$",
+    re.IGNORECASE,
 )
+_DATED_STEM = re.compile(
+    r"(?P<stem>.*)-(?P<date>\d{8}(?:-\d{1,10})?)(?P<end>\.(?:log|out|err|txt))(?:\.(?:gz|zst))?$", re.IGNORECASE
+)
+"""Names that logrotate gives under `dateext` with `extension .log`; alone they may be the logs of several jobs."""
 """Names of logs; rotated ones carry a number (logrotate, Python, Ray: the highest is the oldest) or a date."""
 
 
@@ -119,10 +128,14 @@ def expand(paths: Iterable[str]) -> tuple[tuple[LogFile, ...], tuple[ReadProblem
 def _streams(files: Iterable[LogFile]) -> tuple[LogFile, ...]:
     """Put the parts of each rotated log together, oldest first; everything else stays where it is."""
     sets: dict[str, list[tuple[tuple[int, str], LogFile]]] = {}
-    for file in files:
-        name = _LOG_NAME.match(file.path)
+    listed = list(files)
+    there = {file.path for file in listed}
+    for file in listed:
+        name, stem = _LOG_NAME.match(file.path), _DATED_STEM.match(file.path)
         base = name["base"] if name else file.path
-        if name and name["number"]:
+        if stem and f"{stem['stem']}{stem['end']}" in there:
+            base, age = f"{stem['stem']}{stem['end']}", (0, re.sub(r"\D", "", stem["date"]))
+        elif name and name["number"]:
             age = (1, f"{9999 - int(name['number']):04d}")
         elif name and name["date"]:
             age = (0, re.sub(r"\D", "", name["date"]))
@@ -137,6 +150,11 @@ def _streams(files: Iterable[LogFile]) -> tuple[LogFile, ...]:
         parts.sort(key=lambda part: part[0])
         ordered += [replace(file, stream=base, part=number) for number, (_, file) in enumerate(parts)]
     return tuple(ordered)
+
+
+def named_as_log(name: str) -> bool:
+    """Whether a file is named as logs are, also when it was rotated or packed."""
+    return _LOG_NAME.match(name) is not None
 
 
 def _take(path: str, files: list[LogFile], problems: list[ReadProblem]) -> None:
@@ -170,11 +188,7 @@ def open_stream(file: LogFile) -> BinaryIO:
     if file.packing == "gzip":
         return cast("BinaryIO", gzip.open(file.path, "rb"))
     if file.packing == "zstd":
-        import zstandard
-
-        source = open(file.path, "rb")  # noqa: SIM115 - closed with the reader that wraps it
-        unpacker = zstandard.ZstdDecompressor()
-        return cast("BinaryIO", unpacker.stream_reader(source, read_across_frames=True, closefd=True))
+        return zstd_stream.unpacked(file.path)
     return cast("BinaryIO", open(file.path, "rb", buffering=0))
 
 
@@ -203,8 +217,10 @@ def _cut_at_lines(stream: BinaryIO, file: LogFile, problems: list[ReadProblem], 
     limit = _size_now(stream, file)
     left = None if limit is None else max(limit - start, 0)
     _go_to(stream, file, start)
+    trouble: Exception | None = None
     while True:
-        got, trouble = _fill(stream, buffer, kept, size - kept if left is None else min(size - kept, left))
+        want = size - kept if left is None else min(size - kept, left)
+        got, trouble = (0, trouble) if trouble else _fill(stream, buffer, kept, want)
         left = None if left is None else left - got
         end = kept + got
         if not got:
@@ -234,12 +250,19 @@ def _cut_at_lines(stream: BinaryIO, file: LogFile, problems: list[ReadProblem], 
 
 
 def _fill(stream: BinaryIO, buffer: mmap.mmap, kept: int, want: int) -> tuple[int, Exception | None]:
-    """Read up to `want` bytes behind the `kept` ones; what was read before a fault in the file is still evidence."""
+    """Read up to `want` bytes behind the `kept` ones; what was read before a fault in the file is still evidence.
+
+    An unpacker is asked for what one step of its own gives: it drops what it has of a larger piece that it cannot fill.
+    """
+    read = getattr(stream, "readinto1", None) or stream.readinto  # type: ignore[attr-defined]
+    got = 0
     try:
         with memoryview(buffer) as view, view[kept : kept + want] as free:
-            return (stream.readinto(free) if want else 0), None  # type: ignore[attr-defined]
+            while got < want and (part := read(free[got:])):
+                got += part
     except Exception as error:
-        return 0, error
+        return got, error
+    return got, None
 
 
 def _go_to(stream: BinaryIO, file: LogFile, start: int) -> None:
@@ -281,14 +304,19 @@ def _compare_sizes(
 def window(file: LogFile, start: int, length: int) -> bytes:
     """Return up to `length` bytes from `start` on; empty where the file has none or cannot be read.
 
-    A packed file is unpacked from its beginning, so this is for the few places that a finding cites.
+    A packed file can only be read forwards: pieces that are asked for in order cost one pass (`logpacked`).
     """
     start = max(start, 0)
+    if file.packing != "plain":
+        try:
+            return logpacked.piece(file.path, file.packing, lambda: open_stream(file), start, length)
+        except (OSError, ValueError):
+            return b""
     parts: list[bytes] = []
     try:
         with open_stream(file) as stream:
             _go_to(stream, file, start)
-            while length > 0 and (part := stream.read(min(length, BUFFER))):
+            while length > 0 and (part := stream.read(min(length, WINDOW))):
                 parts.append(part)
                 length -= len(part)
     except Exception:

@@ -14,7 +14,7 @@ import os
 import struct
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import BinaryIO
 
@@ -23,7 +23,7 @@ import msgspec
 from probes.readers import logscan
 from probes.readers.logfiles import HEAD, LogFile, ReadProblem, blocks, open_stream
 from probes.readers.logindex_store import Kept, Segment, Store, edge_hash, key_of, open_store, set_hash
-from probes.readers.logscan import Coverage, Found, Hit, Matcher, Signature, Told, hit_of, line_counter
+from probes.readers.logscan import Coverage, Found, Hit, Matcher, Signature, Told, hit_of
 
 WORTH = 256 * 1024
 """Bytes from which on it is quicker to ask an index than to read: a log, or what was appended to one."""
@@ -45,11 +45,15 @@ _ROW = struct.Struct("<4Q")
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What is asked for, and all that is looked for. ranks: by number in `known`, the place in `asked`."""
+    """What is asked for, and all that is looked for. ranks: by number in `known`, the place in `asked`.
+
+    since: the byte of a log before which nothing is asked for.
+    """
 
     asked: tuple[Signature, ...]
     known: tuple[Signature, ...]
     ranks: dict[int, int]
+    since: int = 0
 
     @cached_property
     def match_asked(self) -> Matcher:
@@ -81,19 +85,26 @@ def scan(
     *,
     known: Sequence[Signature],
     progress: Callable[[float], None] | None = None,
+    since: int = 0,
 ) -> Iterator[Hit]:
-    """Do what `logscan.scan` does. known: all signatures that are worth looking for in the same pass."""
+    """Do what `logscan.scan` does. known: all signatures that are worth looking for in the same pass.
+
+    since: lines that begin before this byte of their log give no hits; what an index has of them is not made again.
+    """
     wanted = _wanted(signatures, known)
     if wanted is None:
-        yield from logscan.scan(files, signatures, coverage, progress=progress)
+        hits = logscan.scan(files, signatures, coverage, progress=progress)
+        yield from (hit for hit in hits if hit.offset >= since)
         return
+    wanted = replace(wanted, since=since)
     told = Told(progress)
     for file in files:
         coverage.files.append(file)
         if file.size < WORTH:
-            yield from logscan.scan_file(file, wanted.asked, coverage, wanted.match_asked, told)
+            hits = logscan.scan_file(file, wanted.asked, coverage, wanted.match_asked, told)
         else:
-            yield from _scan_file(file, wanted, coverage, told)
+            hits = _scan_file(file, wanted, coverage, told)
+        yield from (hit for hit in hits if hit.offset >= since) if since else hits
     told.end()
 
 
@@ -138,12 +149,12 @@ def _scan_plain(
     """Yield what the index has, then what stands behind it, adding that to the index as its writer."""
 
     def fits() -> bool:
-        return _still_there(store, descriptor)
+        return still_there(store, descriptor)
 
     def enough() -> bool:
         return os.fstat(descriptor).st_size - store.end < WORTH
 
-    _prepare(store, fits, enough)
+    prepare(store, fits, enough)
     last = -1
     try:
         for segment in store.segments:
@@ -176,7 +187,7 @@ def _scan_packed(
     def complete() -> bool:
         return bool(store.segments) and store.segments[-1].last
 
-    _prepare(store, lambda: True, complete)
+    prepare(store, lambda: True, complete)
     if complete():
         for segment in store.segments:
             yield from _kept_hits(segment, file, -1, wanted)
@@ -197,7 +208,7 @@ def _scan_packed(
         yield from logscan.scan_file(file, wanted.asked, coverage, wanted.match_asked, told)
 
 
-def _prepare(store: Store, fits: Callable[[], bool], enough: Callable[[], bool]) -> None:
+def prepare(store: Store, fits: Callable[[], bool], enough: Callable[[], bool]) -> None:
     """Load an index until it is enough, or this process is its writer, or whoever is does not get on.
 
     An index that does not fit the log is emptied, or disregarded.
@@ -222,7 +233,7 @@ def _prepare(store: Store, fits: Callable[[], bool], enough: Callable[[], bool])
         time.sleep(POLL)
 
 
-def _still_there(store: Store, descriptor: int) -> bool:
+def still_there(store: Store, descriptor: int) -> bool:
     """Return whether a plain log still begins with what the index has seen."""
     if not store.segments:
         return True
@@ -234,15 +245,8 @@ def _still_there(store: Store, descriptor: int) -> bool:
 
 def _kept_hits(segment: Segment, file: LogFile, descriptor: int, wanted: _Wanted) -> Iterator[Hit]:
     """Make the hits of a segment again from the log's own bytes, or from the texts kept of a packed log."""
-    rows: list[tuple[int, int, int, int, int, tuple[bytes, bytes] | None]] = []
-    for number, rank in wanted.ranks.items():
-        if kept := segment.kept.get(number):
-            texts = msgspec.msgpack.decode(_unpack(kept.texts), type=list[tuple[bytes, bytes]]) if kept.texts else None
-            for at, (line, line_offset, offset, length) in enumerate(_ROW.iter_unpack(_unpack(kept.rows))):
-                rows.append((offset, rank, line, line_offset, length, texts[at] if texts else None))
-    rows.sort(key=lambda row: row[:2])
     text, at = b"", -1
-    for offset, rank, line, line_offset, length, own in rows:
+    for offset, rank, line, line_offset, length, own in _kept_rows(segment, wanted):
         head = b""
         if own is not None:
             text, head = own
@@ -254,6 +258,21 @@ def _kept_hits(segment: Segment, file: LogFile, descriptor: int, wanted: _Wanted
         if match is None:
             raise _Changed
         yield hit_of(wanted.asked[rank], file, Found(rank, line, line_offset, offset, text, match, head))
+
+
+def _kept_rows(segment: Segment, wanted: _Wanted) -> list[tuple[int, int, int, int, int, tuple[bytes, bytes] | None]]:
+    """Return offset, rank, line, line offset, length and own text of what a segment has of the wanted, in order."""
+    rows: list[tuple[int, int, int, int, int, tuple[bytes, bytes] | None]] = []
+    if segment.end <= wanted.since:
+        return rows
+    for number, rank in wanted.ranks.items():
+        if kept := segment.kept.get(number):
+            texts = msgspec.msgpack.decode(_unpack(kept.texts), type=list[tuple[bytes, bytes]]) if kept.texts else None
+            for at, (line, line_offset, offset, length) in enumerate(_ROW.iter_unpack(_unpack(kept.rows))):
+                if line_offset >= wanted.since:
+                    rows.append((offset, rank, line, line_offset, length, texts[at] if texts else None))
+    rows.sort(key=lambda row: row[:2])
+    return rows
 
 
 @dataclass
@@ -316,7 +335,6 @@ def _build(
     line = first = store.line
     place = store.end
     draft = _Draft(place, line, not plain, place, line)
-    count = line_counter(max(file.size - place, 0))
     problems: list[ReadProblem] = []
 
     def keep(*, last: bool = False) -> None:
@@ -324,7 +342,7 @@ def _build(
         store.add(_segment(draft, before, status, problems, last=last))
 
     for block in blocks(file, problems, place, stream):
-        found, line = wanted.match_known(block, line, count(block.data))
+        found, line = wanted.match_known(block, line)
         yield from _asked_hits(found, file, wanted)
         told.add(len(block.data))
         place = block.offset + len(block.data)

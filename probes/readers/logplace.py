@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from probes.readers import arguments, joblog
 from probes.readers.joblog import Placed
@@ -29,12 +30,18 @@ _FILE_ACTOR = re.compile(rb"(?::job_id:\w+\n)?:actor_name:(\w+)")
 _FILE_PID = re.compile(r"worker-[0-9a-f]+-\w+-(\d{1,10})\.(?:out|err)(?:\.|$)")
 _RULER = re.compile(r"-{10,} (?:end of )?arguments -{10,}")
 _ROW = re.compile(r"^ {2}[A-Za-z_][\w-]* \.{2,} ")
+_STACK = re.compile(r"^(?:#\d{1,4} +\S|frame #\d{1,4}: | {4}\S{1,200} \(\S{1,400}:\d{1,7}\)$)")
+"""Frames of gdb and compute-sanitizer, of c10 (NCCL's watchdog) and of py-spy."""
 _OPENS = (b"Traceback (most recent call last)", b"hit an exception")
 
 
 @dataclass(frozen=True)
 class Span:
-    """A block of lines. kind: "traceback", "arguments" (Megatron's table) or "server-args" (SGLang's)."""
+    """A block of lines.
+
+    kind: "traceback" (with what it is chained to), "stack" (of py-spy, gdb or c10), "arguments" (Megatron's table) or
+    "server-args" (SGLang's).
+    """
 
     kind: str
     first: Placed
@@ -71,6 +78,7 @@ def whereabouts(hit: Hit) -> Whereabouts:
     )
 
 
+@lru_cache(maxsize=8192)
 def file_actor(file: LogFile) -> str | None:
     """Return the actor whose own log file this is, by the line that Ray writes at its head."""
     head = _FILE_ACTOR.match(window(file, 0, 200))
@@ -105,6 +113,8 @@ def span(hit: Hit) -> Span | None:
     lines = joblog.context(hit)
     if any(sign in line.raw for line in lines for sign in _OPENS):
         return Span("traceback", lines[0], lines[-1])
+    if sum(bool(_STACK.match(joblog.parse(line.raw).message)) for line in lines) > 1:
+        return Span("stack", lines[0], lines[-1])
     return None
 
 

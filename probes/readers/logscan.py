@@ -10,10 +10,8 @@ What the lines mean is not known here. `logindex` keeps what `matches` finds and
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from operator import attrgetter
 from typing import BinaryIO
 
@@ -25,10 +23,12 @@ RAW_LIMIT = 64 * 1024
 """Bytes of a hit line, and of what follows the match in it, that a hit keeps."""
 PROGRESS_STEP = 16 * 1024 * 1024
 """Bytes between two reports of progress."""
-NUMPY_FROM = 1 << 29
-"""Bytes of a log from which on counting its lines with NumPy repays the import (0.1 s, and 0.2 s saved a GB)."""
+FEW = 256 * 1024
+"""Bytes of all logs below which they are searched without Hyperscan: compiling takes longer than to search these."""
 TAIL_SPAN = 16 * 1024 * 1024
-"""Bytes at the end of a log that `scan_tail` looks at: some hundredths of a second."""
+"""Bytes that `scan_tail` looks at, shared by all logs: some hundredths of a second."""
+TAIL_LEAST = 64 * 1024
+"""Bytes at the end of each log that it looks at however many there are."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Signature:
     reach: int = 0
 
 
-class Hit(msgspec.Struct, frozen=True):
+class Hit(msgspec.Struct, frozen=True, gc=False):
     """A line that matches. offset: bytes from the start of the file to the start of the line.
 
     line: 1-based; 0 where the lines before it have not been counted (`scan_tail`). raw: the line without its end, cut
@@ -102,27 +102,29 @@ def finder(signatures: Sequence[Signature], *, plain: bool = False) -> Finder:
 
 
 def _hyperscan_finder(signatures: Sequence[Signature]) -> Finder:
-    """Search all literals at once; a literal is found at its last byte, which lies in the same line as its first."""
+    """Search all literals at once; a literal is found at its last byte, which lies in the same line as its first.
+
+    A literal that is part of another stands for both: it is found no later in a line, and the expressions decide.
+    """
     import hyperscan
 
-    pairs = [(literal, index) for index, each in enumerate(signatures) for literal in each.literals]
+    words = {literal for each in signatures for literal in each.literals}
+    least = sorted(word for word in words if not any(part != word and part in word for part in words))
+    owners = [
+        [index for index, each in enumerate(signatures) if any(word in literal for literal in each.literals)]
+        for word in least
+    ]
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-    database.compile(
-        expressions=[literal for literal, _ in pairs],
-        ids=list(range(len(pairs))),
-        elements=len(pairs),
-        flags=0,
-        literal=True,
-    )
-    owners = [index for _, index in pairs]
+    database.compile(expressions=least, ids=list(range(len(least))), elements=len(least), flags=0, literal=True)
 
     def find(data: bytes) -> list[tuple[int, int]]:
-        found: list[tuple[int, int]] = []
+        ends: list[tuple[int, int]] = []
 
         def on_match(id: int, start: int, end: int, flags: int, context: object) -> None:  # noqa: ARG001
-            found.append((end - 1, owners[id]))
+            ends.append((end, id))
 
         database.scan(data, match_event_handler=on_match)
+        found = [(end - 1, owner) for end, id in ends for owner in owners[id]]
         found.sort()
         return found
 
@@ -164,6 +166,7 @@ class Found(msgspec.Struct, gc=False):
 
 
 _which = attrgetter("which")
+_LF = ord("\n")
 
 
 def hit_of(signature: Signature, file: LogFile, found: Found) -> Hit:
@@ -181,32 +184,19 @@ def hit_of(signature: Signature, file: LogFile, found: Found) -> Hit:
     )
 
 
-def line_counter(size: int) -> Callable[[bytes], Callable[[int, int], int]]:
-    """Return a function that prepares a block; what it returns counts the line ends between two places in it.
+def line_ends(data: bytes, start: int, end: int) -> int:
+    """Count the line ends between two places of a block.
 
-    size: bytes of the log, which decide whether NumPy is used.
+    Dropping them finds each by memchr; `bytes.count` looks at every byte, which takes three times as long.
     """
-    if size < NUMPY_FROM and "numpy" not in sys.modules:
-        return lambda data: partial(data.count, b"\n")
-    import numpy as np
-
-    ends = np.empty(0, np.bool_)
-
-    def prepare(data: bytes) -> Callable[[int, int], int]:
-        nonlocal ends
-        if len(ends) < len(data):
-            ends = np.empty(len(data), np.bool_)
-        here = ends[: len(data)]
-        np.equal(np.frombuffer(data, np.uint8), 10, out=here)
-        return lambda start, end: int(np.count_nonzero(here[start:end]))
-
-    return prepare
+    piece = data[start:end]
+    return len(piece) - len(piece.replace(b"\n", b""))
 
 
-Matcher = Callable[[Block, int, Callable[[int, int], int]], "tuple[list[Found], int]"]
-"""Takes a block, the number of its first line and a counter of its line ends; returns the matches in it, and the
-number of the line behind it. Matches come in the order of lines, within a line in the order of the signatures, of which
-each matches it at most once."""
+Matcher = Callable[[Block, int], "tuple[list[Found], int]"]
+"""Takes a block and the number of its first line; returns the matches in it, and the number of the line behind it.
+Matches come in the order of lines, within a line in the order of the signatures, of which each matches it at most
+once."""
 
 
 def matcher(signatures: Sequence[Signature], find: Finder | None = None) -> Matcher:
@@ -215,34 +205,37 @@ def matcher(signatures: Sequence[Signature], find: Finder | None = None) -> Matc
     searches = [each.pattern.search for each in signatures]
     reaches = [each.reach or LINE_LIMIT for each in signatures]
 
-    def matches(block: Block, line: int, count: Callable[[int, int], int]) -> tuple[list[Found], int]:
+    def matches(block: Block, line: int) -> tuple[list[Found], int]:
         data, place = block.data, block.offset
         found: list[Found] = []
-        counted = start = end = tried = first = 0
+        tried = [-1] * len(searches)
+        counted = start = end = first = last = 0
         text, head, offset, line_offset = b"", b"", 0, 0
         for position, which in find(data):
             if position >= end:
-                if len(found) - first > 1:
+                if last < 0:
                     found[first:] = sorted(found[first:], key=_which)
-                first = len(found)
+                first, last = len(found), 0
                 start = data.rfind(b"\n", 0, position) + 1
                 end = data.find(b"\n", position) + 1 or len(data)
-                tried = 0
-                line += count(counted, start)
+                line += line_ends(data, counted, start)
                 counted = start
-                text = data[start:end].rstrip(b"\r\n")
+                text = data[start : end - 1] if data[end - 1] == _LF else data[start:end]
+                if text[-1:] == b"\r":
+                    text = text.rstrip(b"\r")
                 offset = place + start
                 line_offset, head = (offset, b"") if start else (block.line_offset, block.head)
-            if tried >> which & 1:
+            if tried[which] == start:
                 continue
-            tried |= 1 << which
+            tried[which] = start
             begin = position + 1 - start - reaches[which]
             match = searches[which](text, begin) if begin > 0 else searches[which](text)
             if match is not None:
                 found.append(Found(which, line, line_offset, offset, text, match, head))
-        if len(found) - first > 1:
+                last = which if which >= last >= 0 else -1
+        if last < 0:
             found[first:] = sorted(found[first:], key=_which)
-        return found, line + count(counted, len(data))
+        return found, line + line_ends(data, counted, len(data))
 
     return matches
 
@@ -281,12 +274,18 @@ def scan(
     A signature hits a line at most once. `coverage` tells, when the scan has ended, what was read and what was not.
     `progress` is told the (unpacked) bytes read so far.
     """
-    match = matcher(signatures, find)
+    files = tuple(files)
+    match = matcher(signatures, find or finder(signatures, plain=_few(files)))
     told = Told(progress)
     for file in files:
         coverage.files.append(file)
         yield from scan_file(file, signatures, coverage, match, told)
     told.end()
+
+
+def _few(files: Sequence[LogFile]) -> bool:
+    """Whether there is so little to read that Hyperscan would take longer to get ready than to search."""
+    return sum(file.size for file in files) < FEW and all(file.packing == "plain" for file in files)
 
 
 def scan_file(
@@ -302,22 +301,22 @@ def scan_file(
 ) -> Iterator[Hit]:
     """Yield the hits in one file from `start` on, where the line of number `line` begins."""
     first = line
-    counter = line_counter(file.size - start)
     for block in blocks(file, coverage.problems, start, stream):
-        found, line = match(block, line, counter(block.data))
+        found, line = match(block, line)
         for each in found:
             yield hit_of(signatures[each.which], file, each)
         told.add(len(block.data))
     coverage.lines += line - first
 
 
-def scan_tail(files: Iterable[LogFile], signatures: Sequence[Signature], *, span: int = TAIL_SPAN) -> Iterator[Hit]:
-    """Yield the hits in the last `span` bytes of every log, without waiting for what stands before.
+def scan_tail(files: Sequence[LogFile], signatures: Sequence[Signature], *, span: int | None = None) -> Iterator[Hit]:
+    """Yield the hits in the last `span` bytes of every log, without waiting for what stands before; by default a share.
 
     For a first look: it shows what is there and never that something is absent. The hits have no line number unless
     the log is shorter than the span; a packed log, which has no near end, is passed over.
     """
-    match = matcher(signatures)
+    match = matcher(signatures, finder(signatures, plain=_few(files)))
+    span = span or max(TAIL_SPAN // max(len(files), 1), TAIL_LEAST)
     for file in files:
         if file.packing != "plain":
             continue
@@ -325,7 +324,7 @@ def scan_tail(files: Iterable[LogFile], signatures: Sequence[Signature], *, span
         start = start and _line_start(file, start)
         line = 1
         for block in blocks(file, [], start):
-            found, line = match(block, line, partial(block.data.count, b"\n"))
+            found, line = match(block, line)
             for each in found:
                 hit = hit_of(signatures[each.which], file, each)
                 yield msgspec.structs.replace(hit, line=0) if start else hit

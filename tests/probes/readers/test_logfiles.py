@@ -72,6 +72,20 @@ def test_a_truncated_archive_is_damaged_not_absent(tmp_path: Path) -> None:
     assert not problems[0].harmless
 
 
+@pytest.mark.parametrize("name", ["job.log.gz", "job.log.zst"])
+@pytest.mark.parametrize("lines", [500, 20_000, 100_000])
+def test_what_stands_before_a_cut_is_read_and_the_cut_is_told(tmp_path: Path, name: str, lines: int) -> None:
+    """Of a log that lost its last bytes at most one block is lost, however small it is, and it is never whole."""
+    content = b"".join(b"%d of many lines\n" % number for number in range(lines))
+    packed = gzip.compress(content) if name.endswith("gz") else zstandard.compress(content)
+    file = _write(tmp_path / name, packed[:-3])
+    data, problems = _read(file)
+    assert content.startswith(data)
+    assert len(content) - len(data) <= (0 if name.endswith("gz") else 128 * 1024)
+    assert [problem.kind for problem in problems] == ["damaged"]
+    assert logfiles.window(file, 0, len(content)) == data
+
+
 def test_a_shrinking_log_is_said_to_have_shrunk(tmp_path: Path) -> None:
     """A log that is cut while it is read gives an error value with both sizes."""
     path = tmp_path / "job.log"
@@ -134,6 +148,20 @@ def test_the_parts_of_a_rotated_log_are_one_stream_oldest_first(tmp_path: Path) 
         ("w.err-20260821.gz", "w.err", 1),
         ("w.err", "w.err", 2),
     ]
+
+
+def test_a_dated_stem_belongs_to_the_log_that_is_there(tmp_path: Path) -> None:
+    """Logrotate with `extension .log` dates the stem; without the undated log they are the logs of several jobs."""
+    for name in ("job.log", "job-20261129.log.gz", "job-20261128.log", "run-20261128.log", "run-20261129.log"):
+        (tmp_path / name).write_bytes(b"x\n")
+    files, _ = expand([str(tmp_path)])
+    assert {Path(file.path).name: (Path(file.stream).name, file.part) for file in files} == {
+        "job-20261128.log": ("job.log", 0),
+        "job-20261129.log.gz": ("job.log", 1),
+        "job.log": ("job.log", 2),
+        "run-20261128.log": ("run-20261128.log", 0),
+        "run-20261129.log": ("run-20261129.log", 0),
+    }
 
 
 def test_reading_may_begin_at_any_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

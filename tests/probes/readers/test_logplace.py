@@ -51,6 +51,62 @@ def test_a_line_of_a_traceback_belongs_to_its_block(tmp_path: Path) -> None:
     assert (found.span.kind, found.span.first.number, found.span.last.number) == ("traceback", 1, 4)
 
 
+CHAIN = (
+    "Traceback (most recent call last):",
+    '  File "a.py", line 1, in f',
+    "KeyError: 1",
+    "",
+    "During handling of the above exception, another exception occurred:",
+    "",
+    "Traceback (most recent call last):",
+    '  File "b.py", line 2, in g',
+    "ray.exceptions.RayTaskError(KeyError): ray::A.f() (pid=1, ip=10.0.0.1, actor_id=2, repr=<x>)",
+    '  File "c.py", line 3, in h',
+    "KeyError: MARK",
+)
+"""A chained traceback with one that crossed an actor."""
+STACKS = (
+    ("Thread 7 (active): MARK", "    all_gather (megatron/a.py:7)", "    forward (megatron/b.py:9)"),
+    ("#0 0x00007f in kernel<<<(1,1,1),(1,1,1)>>> MARK", "#1  0x00007f in f () from /x.so", "#2  0x00007f in main ()"),
+    ("[rank3]:[E1] what():  CUDA error: MARK", "frame #0: c10::Error::Error(x)", "frame #1: c10d::Work::check()"),
+)
+"""Stacks of py-spy, cuda-gdb and NCCL's watchdog."""
+
+
+@given(st.lists(st.integers(0, 3), min_size=len(CHAIN), max_size=len(CHAIN)))
+def test_a_chained_traceback_is_one_block_among_any_other_lines(
+    tmp_path_factory: pytest.TempPathFactory, between: list[int]
+) -> None:
+    """However many lines of other processes Ray puts between, the block is all lines of its own and no other."""
+    lines = [f"(A pid=1) {STAMP}before"]
+    own = []
+    for words, others in zip(CHAIN, between, strict=True):
+        lines += [f"(B pid=2) {STAMP}other", "(A pid=3) Traceback (most recent call last):", "no prefix"][:others]
+        lines.append(f"(A pid=1) {words}")
+        own.append(len(lines))
+    lines += ["(B pid=2) other", f"(A pid=1) {STAMP}after"]
+    found = _where(tmp_path_factory.mktemp("log"), "\n".join(lines) + "\n").span
+    assert found is not None
+    assert (found.kind, found.first.number, found.last.number) == ("traceback", own[0], own[-1])
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_a_stack_is_a_block(tmp_path: Path, stack: tuple[str, ...]) -> None:
+    """Frames of py-spy, gdb and c10 belong together, among the lines of another process."""
+    lines = [f"(A pid=1) {STAMP}before", *(f"(A pid=1) {line}" for line in stack), f"(A pid=1) {STAMP}after"]
+    lines.insert(2, "(B pid=2) #0 other")
+    found = _where(tmp_path, "\n".join(lines) + "\n").span
+    assert found is not None
+    assert (found.kind, found.first.number, found.last.number) == ("stack", 2, 2 + len(stack))
+
+
+def test_a_block_has_a_limit(tmp_path: Path) -> None:
+    """A traceback of megabytes is looked at near the hit only."""
+    frames = '  File "x.py", line 3, in f\n' * 50_000
+    found = _where(tmp_path, f"Traceback (most recent call last):\n{frames}RuntimeError: MARK\n{frames}")
+    assert found.span is None or found.span.last.offset - found.span.first.offset < 64 * 1024
+
+
 def test_a_time_is_that_of_the_nearest_line_of_any_process_when_its_own_has_none(tmp_path: Path) -> None:
     """Without a stamp of the same process, the last one before the line is a bound; before any, there is none."""
     assert _where(tmp_path, f"(B pid=2) {STAMP}x\n(A pid=1) MARK\n").time == NOON

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from probes.readers import logfiles, logscan
 from probes.readers.logfiles import expand
-from probes.readers.logscan import Coverage, Hit, Signature, finder, scan, scan_tail, signature
+from probes.readers.logscan import Coverage, Hit, Signature, finder, line_ends, scan, scan_tail, signature
 
 SIGNATURES = (
     signature("metric", ": {'", r"(step|rollout) (\d+): \{'"),
@@ -151,15 +151,20 @@ def test_a_signature_without_pattern_matches_its_literal() -> None:
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=60))
-def test_reach_and_numpy_change_nothing(tmp_path_factory: pytest.TempPathFactory, pieces: list[bytes]) -> None:
-    """Beginning to match shortly before a literal, and counting lines with NumPy, give the same hits."""
+def test_reach_changes_nothing(tmp_path_factory: pytest.TempPathFactory, pieces: list[bytes]) -> None:
+    """Beginning to match shortly before a literal gives the same hits."""
     path = tmp_path_factory.mktemp("log") / "job.log"
     path.write_bytes(b"".join(pieces))
     near = (signature("metric", ": {'", r"(step|rollout) (\d{1,5}): \{'", reach=17), *SIGNATURES[1:])
     expected = _scan(path, (signature("metric", ": {'", r"(step|rollout) (\d{1,5}): \{'"), *SIGNATURES[1:]))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(logscan, "NUMPY_FROM", 0)
-        assert _scan(path, near) == expected
+    assert _scan(path, near) == expected
+
+
+@given(st.lists(st.sampled_from((b"\n", b"\r", b"ab", b"\0")), max_size=40), st.integers(0, 60), st.integers(0, 60))
+def test_line_ends_are_counted_between_two_places(pieces: list[bytes], start: int, end: int) -> None:
+    """The quick count of line ends is the plain one, also for places behind the end."""
+    data = b"".join(pieces)
+    assert line_ends(data, start, end) == sum(byte == 10 for byte in data[start:end])
 
 
 def test_the_end_of_a_log_is_seen_at_once(tmp_path: Path) -> None:
@@ -170,6 +175,23 @@ def test_the_end_of_a_log_is_seen_at_once(tmp_path: Path) -> None:
     (hit,) = scan_tail(files, SIGNATURES, span=3000)
     assert (hit.line, hit.offset, hit.raw) == (0, 6009, b"another error")
     assert list(scan_tail(files, SIGNATURES)) == _scan(path)
+
+
+def test_many_logs_share_what_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of a thousand logs takes no longer than one log; some end of each is looked at."""
+    monkeypatch.setattr(logscan, "TAIL_SPAN", 4000)
+    monkeypatch.setattr(logscan, "TAIL_LEAST", 500)
+    for name in "abcdefgh":
+        (tmp_path / f"{name}.log").write_bytes(b"an error\n" + b"noise\n" * 200 + b"another error\n")
+    one, every = expand([str(tmp_path / "a.log")])[0], expand([str(tmp_path)])[0]
+    assert [hit.raw for hit in scan_tail(one, SIGNATURES)] == [b"an error", b"another error"]
+    assert [hit.raw for hit in scan_tail(every, SIGNATURES)] == [b"another error"] * 8
+
+
+def test_a_literal_within_another_stands_for_both() -> None:
+    """Fewer literals are searched, and every signature still gets its candidates."""
+    both = (signature("short", "bad"), signature("long", "very bad"), signature("other", "bad luck"))
+    assert finder(both)(b"a very bad day\n") == [(9, 0), (9, 1), (9, 2)]
 
 
 def test_the_end_of_a_log_without_lines_is_left_to_the_scan(tmp_path: Path) -> None:
