@@ -8,15 +8,20 @@ otherwise the text itself may be unlikely (a hot temperature, a base model), and
 from __future__ import annotations
 
 from probes import logs, metric_runs
+from probes.metric_plots import plot
+from probes.metric_runs import Judged
 from probes.readers import metrics
 from probes.readers.metrics import Run
+from probes.rollout_model_kind import model_kind
 from probes.thresholds import metrics as limits
 from runbook.evidence import Evidence
 from runbook.finding import Finding, Verdict, found
-from runbook.probe import Progress, probe
+from runbook.probe import Progress, probe, silent
+from runbook.text import Text
 
 _ENGINE = "rollout/rollout_log_probs"
 _KEYS = ("rollout/log_probs", "rollout/ref_log_probs", _ENGINE)
+_TITLE = Text("Mean log-prob per token", "每 token 平均 log-prob")
 _ORDER = ("small", "slightly-large", "extremely-large")
 
 
@@ -31,11 +36,23 @@ _ORDER = ("small", "slightly-large", "extremely-large")
 def first_step(evidence: Evidence, report: Progress) -> Finding:
     """Judge the mean log-prob of rollout 0 of every run in the logs; the worst run counts."""
     read = metric_runs.read(evidence, report, _KEYS)
-    findings = [finding for run in read.runs if (finding := _judge(run))]
-    return metric_runs.worst(findings, _ORDER) or metric_runs.no_metrics(read)
+    kind = _kind(evidence)
+
+    def one(run: Run) -> Judged | None:
+        finding = _judge(run, kind)
+        return Judged(run, finding, 0) if finding else None
+
+    return metric_runs.judge(read, one, _ORDER) or metric_runs.no_metrics(read)
 
 
-def _judge(run: Run) -> Finding | None:
+def _kind(evidence: Evidence) -> str | None:
+    """Return "base" or "instruct" where the model's files or the launch script tell, else None."""
+    if not evidence.paths("hf_checkpoint") and not evidence.paths("launch"):
+        return None
+    return model_kind.run(evidence, silent).answer
+
+
+def _judge(run: Run, kind: str | None) -> Finding | None:
     """Judge one run; None when it does not begin at rollout 0 or prints no log-probs."""
     rollout = metric_runs.first_rollout(run)
     if rollout is None:
@@ -59,11 +76,17 @@ def _judge(run: Run) -> Finding | None:
         if alone:
             en += f" while the engine's are ordinary ({engine:.3g})"
             zh += f"，而推理引擎的正常（{engine:.3g}）"
+    if kind == "base" and answer == "slightly-large" and size < limits.LOGPROB_BASE.value:
+        verdict, limit = Verdict.OK, limits.LOGPROB_BASE
+        en, zh = en + ", as a pretrain model's are", zh + "，对 pretrain 模型属正常"
+    elif kind == "instruct" and answer != "small":
+        en, zh = en + " and this is an instruct model", zh + "，而这是 instruct 模型"
     return found(
         verdict,
         answer,
         f"{en}: |{key}| = {size:.4g} per token.",
         f"{zh}：每 token |{key}| = {size:.4g}。",
+        plots=plot(_TITLE, run.rollouts, _KEYS, x="rollout", unit="nat/token"),
         citations=(metrics.citation(rollout),),
         measurements=tuple(limit.measure(f"|{each}|", value) for each, value in values.items()),
     )

@@ -13,13 +13,16 @@ import math
 from collections.abc import Sequence
 
 from probes import logs, metric_runs
-from probes.metric_runs import Metrics
+from probes.metric_plots import first_bad, plot
+from probes.metric_runs import Judged, Metrics
 from probes.readers import metrics
 from probes.readers.metrics import Record, Run
+from probes.thresholds import Threshold
 from probes.thresholds import metrics as limits
 from runbook.evidence import Evidence
-from runbook.finding import Finding, Verdict, found, unknown
+from runbook.finding import Finding, Plot, Verdict, found, unknown
 from runbook.probe import Progress, probe
+from runbook.text import Text
 
 _NORM, _POLICY = "train/grad_norm", "train/pg_loss"
 _ORDER = ("small", "spike", "large")
@@ -36,13 +39,17 @@ _ORDER = ("small", "spike", "large")
 def grad_norm(evidence: Evidence, report: Progress) -> Finding:
     """Judge the gradient norms of every run in the logs; the worst run counts."""
     read = metric_runs.read(evidence, report, (_NORM, _POLICY))
-    findings = [finding for run in read.runs if (finding := _judge(run))]
-    answered = metric_runs.worst([each for each in findings if each.answer], _ORDER)
-    return answered or (findings[0] if findings else _unknown(read))
+    return metric_runs.judge(read, _judge, _ORDER) or _unknown(read)
 
 
-def _judge(run: Run) -> Finding | None:
+def _judge(run: Run) -> Judged | None:
     """Judge one run; None when it prints no finite norm."""
+    told = _told(run)
+    return Judged(run, *told) if told else None
+
+
+def _told(run: Run) -> tuple[Finding, int] | None:
+    """Return what a run's norms say, and from which step on."""
     steps = [step for step in run.steps if math.isfinite(step.values.get(_NORM, math.nan))]
     if not steps:
         return None
@@ -53,7 +60,7 @@ def _judge(run: Run) -> Finding | None:
         sure = min(step.values[_NORM] for step in first) >= limits.GRAD_IMPOSSIBLE.value
         large = limits.GRAD_IMPOSSIBLE if sure else large
         high = [step for step in steps if step.values[_NORM] >= large.value]
-        return found(
+        finding = found(
             Verdict.PROBLEM if sure else Verdict.WARNING,
             "large",
             f"grad_norm is {first[0].values[_NORM]:.4g} at step {first[0].number}, far above the usual 0.05 to 1;"
@@ -62,11 +69,13 @@ def _judge(run: Run) -> Finding | None:
             f"{len(steps)} 步中有 {len(high)} 步如此。",
             citations=(metrics.citation(first[0], len(high)),),
             measurements=(large.measure("grad_norm", first[0].values[_NORM]),),
+            plots=_plot(run, large, first[0].number),
         )
+        return finding, first[0].number
     jump = _spike(steps)
     if jump:
         step, before = jump
-        return found(
+        finding = found(
             Verdict.WARNING,
             "spike",
             f"grad_norm jumps to {step.values[_NORM]:.4g} at step {step.number}; its median before was {before:.3g}.",
@@ -75,25 +84,37 @@ def _judge(run: Run) -> Finding | None:
             measurements=(
                 limits.GRAD_SPIKE.measure("grad_norm over its past median", step.values[_NORM] / max(before, 1e-12)),
             ),
+            plots=_plot(run, limits.GRAD_UNUSUAL, step.number),
         )
+        return finding, step.number
     top = max(steps, key=lambda step: step.values[_NORM])
-    if policy and max(step.values[_NORM] for step in first) >= limits.GRAD_UNUSUAL.value:
-        value = top.values[_NORM]
-        return unknown(
-            f"grad_norm reaches {value:.4g} in the first steps: unusual, but no proof of a fault.",
-            f"前几步 grad_norm 达到 {value:.4g}：不寻常，但不足以证明故障。",
+    early = max(first, key=lambda step: step.values[_NORM])
+    if policy and early.values[_NORM] >= limits.GRAD_UNUSUAL.value:
+        value = early.values[_NORM]
+        finding = unknown(
+            f"grad_norm reaches {value:.4g} at step {early.number}: unusual, but no proof of a fault.",
+            f"第 {early.number} 步 grad_norm 达到 {value:.4g}：不寻常，但不足以证明故障。",
             settle_en="Compare with a dense model, or run on with the same data (--load-debug-rollout-data).",
             settle_zh="与稠密模型对比，或用相同数据（--load-debug-rollout-data）继续运行。",
-            citations=(metrics.citation(top),),
+            citations=(metrics.citation(early),),
         )
-    return found(
+        return finding, early.number
+    finding = found(
         Verdict.OK,
         "small",
         f"grad_norm stays small: at most {top.values[_NORM]:.4g} in {len(steps)} steps.",
         f"grad_norm 一直较小：{len(steps)} 步中最大为 {top.values[_NORM]:.4g}。",
         citations=(metrics.citation(top),),
         measurements=((limits.GRAD_UNUSUAL if policy else large).measure("grad_norm", top.values[_NORM]),),
+        plots=_plot(run, limits.GRAD_UNUSUAL if policy else large, None),
     )
+    return finding, top.number
+
+
+def _plot(run: Run, limit: Threshold, bad: int | None) -> tuple[Plot, ...]:
+    """Return the norms over the steps, with the limit and the first bad step."""
+    title = Text("Gradient norm before clipping", "裁剪前的梯度范数")
+    return plot(title, run.steps, (_NORM,), limits=(limit,), mark=None if bad is None else first_bad(bad))
 
 
 def _spike(steps: Sequence[Record]) -> tuple[Record, float] | None:

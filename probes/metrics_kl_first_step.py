@@ -8,14 +8,19 @@ step, which is expected and answered `off-policy`.
 
 from __future__ import annotations
 
+import msgspec
+
 from probes import logs, metric_runs
-from probes.metric_runs import Metrics
+from probes.metric_plots import first_bad, plot
+from probes.metric_runs import Judged, Metrics
 from probes.readers import metrics
+from probes.readers.arguments import Arguments
 from probes.readers.metrics import Record, Run
 from probes.thresholds import metrics as limits
 from runbook.evidence import Evidence
-from runbook.finding import Finding, Verdict, found, unknown
+from runbook.finding import Finding, Plot, Verdict, found, unknown
 from runbook.probe import Progress, probe
+from runbook.text import Text
 
 _KL, _PPO, _OLD = "train/kl_loss", "train/ppo_kl", "rollout/log_probs"
 _ORDER = ("zero", "off-policy", "nonzero")
@@ -32,8 +37,20 @@ _ORDER = ("zero", "off-policy", "nonzero")
 def kl_first_step(evidence: Evidence, report: Progress) -> Finding:
     """Judge step 0 of every run in the logs; the worst run counts."""
     read = metric_runs.read(evidence, report, (_KL, _PPO, _OLD))
-    findings = [finding for run in read.runs if (finding := _judge(run, read))]
-    return metric_runs.worst(findings, _ORDER) or _unknown(read)
+
+    def one(run: Run) -> Judged | None:
+        finding = _judge(run, read)
+        return Judged(run, msgspec.structs.replace(finding, plots=_plots(run)), 0) if finding else None
+
+    return metric_runs.judge(read, one, _ORDER) or _unknown(read)
+
+
+def _plots(run: Run) -> tuple[Plot, ...]:
+    """Return both divergences over the steps, with the limit of the first."""
+    bad = metric_runs.first_step(run)
+    off = bad is not None and any(key in bad.values and _differs(bad, key) for key in (_KL, _PPO))
+    title = Text("KL divergence", "KL 散度")
+    return plot(title, run.steps, (_KL, _PPO), limits=(limits.KL_ZERO,), mark=first_bad(0) if off else None)
 
 
 def _judge(run: Run, read: Metrics) -> Finding | None:
@@ -45,14 +62,22 @@ def _judge(run: Run, read: Metrics) -> Finding | None:
     steps = metric_runs.steps_per_rollout(run, table)
     rollout = metric_runs.first_rollout(run)
     forward = bool(rollout and _OLD in rollout.values) and not (table and table.true("use_rollout_logprobs"))
+    key = _PPO if forward else ""
     if _KL in step.values and not (table and table.true("use_rollout_routing_replay")):
-        key, off = _KL, _differs(step, _KL)
-    elif _PPO in step.values and forward:
-        key, off = _PPO, _differs(step, _PPO)
-    else:
-        return None
+        key = _KL
+    off = _differs(step, key) if key in step.values else None
     if off is None:
         return None
+    if off and key == _KL and table is not None and _other_start(table):
+        return unknown(
+            f"kl_loss is {step.values[key]:.3g} at step 0, but the actor was loaded from another checkpoint than the"
+            " reference (load and ref_load differ), so it need not be 0.",
+            f"第 0 步 kl_loss 为 {step.values[key]:.3g}，但 actor 与 reference 加载自不同的 checkpoint"
+            "（load 与 ref_load 不同），本来就不必为 0。",
+            settle_en="Start once from the reference's own checkpoint.",
+            settle_zh="让 actor 从 reference 的 checkpoint 启动一次。",
+            citations=(metrics.citation(step),),
+        )
     if off:
         return found(
             Verdict.WARNING,
@@ -82,6 +107,12 @@ def _judge(run: Run, read: Metrics) -> Finding | None:
         citations=(metrics.citation(step),),
         measurements=(limits.KL_ZERO.measure(key, step.values[key]),),
     )
+
+
+def _other_start(table: Arguments) -> bool:
+    """Whether the arguments say that actor and reference were loaded from different places."""
+    load, ref = table.value("load"), table.value("ref_load")
+    return load not in (None, "None") and ref not in (None, "None") and load != ref
 
 
 def _differs(step: Record, key: str) -> bool | None:

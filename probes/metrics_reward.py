@@ -11,13 +11,16 @@ supervised ones, whose steps have no policy loss, and on-policy distillation (`-
 from __future__ import annotations
 
 from probes import logs, metric_runs
+from probes.metric_plots import plot
+from probes.metric_runs import Judged
 from probes.readers import metrics
 from probes.readers.metrics import Run
 from probes.settings import Settings, given, read_settings, switched
 from probes.thresholds import metrics as limits
 from runbook.evidence import Evidence
-from runbook.finding import Finding, Verdict, found, not_applicable
+from runbook.finding import Finding, Plot, Verdict, found, not_applicable, unknown
 from runbook.probe import Progress, probe
+from runbook.text import Text, counted
 
 _REWARD, _POLICY, _LOSS = "rollout/raw_reward", "train/pg_loss", "train/loss"
 _ORDER = ("varied", "all-zero")
@@ -39,13 +42,19 @@ def reward(evidence: Evidence, report: Progress) -> Finding:
     if runs and not trained:
         return not_applicable("The run is supervised: it has no rewards.", "该任务为监督训练，没有奖励。")
     distilled, processed = _by_design(read_settings(evidence))
-    findings = [_judge(run, earned=distilled is False and not processed) for run in trained]
-    if distilled and any(each.answer == "all-zero" for each in findings):
+
+    def one(run: Run) -> Judged | None:
+        if not any(run is each for each in trained):
+            return None
+        return Judged(run, _judge(run, earned=distilled is False and not processed), 0)
+
+    finding = metric_runs.judge(read, one, _ORDER)
+    if distilled and finding and finding.answer == "all-zero":
         return not_applicable(
             "The run distils a teacher (--use-opd): its task rewards are 0 by design.",
             "该任务为在策略蒸馏（--use-opd）：任务奖励按设计为 0。",
         )
-    return metric_runs.worst(findings, _ORDER) or metric_runs.no_metrics(read)
+    return finding or metric_runs.no_metrics(read)
 
 
 def _by_design(settings: Settings) -> tuple[bool | None, bool]:
@@ -63,19 +72,43 @@ def _judge(run: Run, *, earned: bool) -> Finding:
     rollouts = [each for each in run.rollouts if _REWARD in each.values]
     zero = [each for each in rollouts if each.values[_REWARD] == 0.0]
     if len(zero) == len(rollouts):
+        learns = next((each for each in run.steps if abs(each.values.get(_POLICY, 0.0)) > limits.LEARNS.value), None)
+        if learns is not None:
+            return unknown(
+                f"raw_reward is exactly 0 in {_every(len(zero))}, yet pg_loss is {learns.values[_POLICY]:.3g} at"
+                f" step {learns.number}: advantages differ, so what trains is another number than the printed reward.",
+                f"全部 {len(zero)} 个 rollout 的 raw_reward 恰为 0，但第 {learns.number} 步 pg_loss 为"
+                f" {learns.values[_POLICY]:.3g}：advantage 并不相同，训练所用的奖励不是打印的这个。",
+                settle_en="See which reward is trained on: --reward-key, a critic, --kl-coef, a function.",
+                settle_zh="确认训练所用的奖励：--reward-key、critic、--kl-coef 或自定义函数。",
+                slots=("launch",),
+                citations=(metrics.citation(zero[0], len(zero)), metrics.citation(learns)),
+            )
         return found(
             Verdict.PROBLEM if earned and len(zero) >= limits.ZERO_REWARDS.value else Verdict.WARNING,
             "all-zero",
-            f"raw_reward is exactly 0 in all {len(zero)} rollouts that the log prints: no sample got any reward.",
+            f"raw_reward is exactly 0 in {_every(len(zero))} that the log prints: no sample got any reward.",
             f"日志中全部 {len(zero)} 个 rollout 的 raw_reward 恰为 0：没有样本得到奖励。",
             citations=(metrics.citation(zero[0], len(zero)),),
             measurements=(limits.ZERO_REWARDS.measure("rollouts without any reward", len(zero)),),
+            plots=_plot(run),
         )
     best = max(rollouts, key=lambda each: each.values[_REWARD])
     return found(
         Verdict.OK,
         "varied",
-        f"raw_reward reaches {best.values[_REWARD]:.3g}; it is 0 in {len(zero)} of {len(rollouts)} rollouts.",
+        f"raw_reward reaches {best.values[_REWARD]:.3g}; it is 0 in {len(zero)} of"
+        f" {counted(len(rollouts), 'rollout')}.",
         f"raw_reward 最高 {best.values[_REWARD]:.3g}；{len(rollouts)} 个 rollout 中有 {len(zero)} 个为 0。",
         citations=(metrics.citation(best),),
+        plots=_plot(run),
     )
+
+
+def _every(rollouts: int) -> str:
+    return "the one rollout" if rollouts == 1 else f"all {rollouts} rollouts"
+
+
+def _plot(run: Run) -> tuple[Plot, ...]:
+    """Return the mean rewards over the rollouts."""
+    return plot(Text("Mean raw reward", "平均 raw_reward"), run.rollouts, (_REWARD,), x="rollout")

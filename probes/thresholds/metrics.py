@@ -17,6 +17,14 @@ LOGPROB_FAR = Threshold(
     "nat/token",
     "slime's CI lets even two different engines differ by 0.1 at most (arguments.py); kernels alone never do",
 )
+KL_ESTIMATE = Threshold(
+    0.1,
+    "nat/token",
+    "slime's CI lets two engines differ by 0.1 at most (arguments.py); k2 and k3 are half its square (ppo_utils.py)",
+)
+LOGPROB_BASE = Threshold(
+    1.5, "nat/token", "chosen: a pretrain model is less certain than the instruct model that the guide's 0.8 is for"
+)
 LOGPROB_MAGNITUDE = Threshold(
     0.8, "nat/token", "debug guide 1.2: an instruct model at 0.8 is slightly too large; slime's CI asserts below 1"
 )
@@ -27,6 +35,12 @@ LOGPROB_EXTREME = Threshold(
 )
 GAP_AGREE = Threshold(
     0.04, "nat/token", "public slime runs in bf16: 0.011 to 0.018 at step 0, drifting to about 0.04 (slime#1136)"
+)
+GAP_WIDE = Threshold(
+    0.07, "nat/token", "public runs with fp8 or a mixture of experts: 0.041 in bf16, 0.067 in fp8 (miles#2722)"
+)
+GAP_ALIGNED = Threshold(
+    1e-6, "nat/token", "slime's CI with aligned kernels (GLM-5.2): the two must agree to 1e-6 (arguments.py)"
 )
 GAP_CI = Threshold(0.1, "nat/token", "slime's CI: --ci-train-rollout-logprob-abs-diff-threshold 0.1 (arguments.py)")
 GAP_PROVEN = Threshold(
@@ -56,6 +70,23 @@ GRAD_SPIKE = Threshold(
 )
 GRAD_FIRST = Threshold(3, "steps", "chosen: large in each of the first steps is large from the start, not a jump")
 GRAD_HISTORY = Threshold(50, "steps", "chosen: the past that a jump is told from; longer drifts are no jump")
+INF_ISOLATED = Threshold(
+    0.05, "of the steps", "chosen: a loss scaler that looks for its scale skips a step in hundreds"
+)
+"""Share of steps with a gradient of infinity, each followed by healthy ones, that loss scaling explains."""
+LEARNS = Threshold(
+    1e-6, "", "chosen: without a reward that differs advantages are 0, and pg_loss is 0 but for float32 rounding"
+)
+DRIFT_FIRST = Threshold(20, "steps", "chosen: the window that a series is compared with; warm-up steps lie before it")
+DRIFT_WARM_UP = Threshold(5, "steps", "chosen: first steps, in which Adam and learning-rate warm-up settle")
+DRIFT_LASTS = Threshold(8, "steps", "chosen: a shift that does not last as long is a spike or an odd batch")
+DRIFT_SIGMAS = Threshold(
+    8.0, "spreads", "chosen: 1.4826 times the median absolute deviation; noise and slow trends stay below"
+)
+DRIFT_STEEP = Threshold(
+    4.0, "spreads", "chosen: by how much the medians of the windows on either side of a step differ at a break"
+)
+DRIFT_SHOWN = Threshold(12, "series", "chosen: what one screen shows")
 TRUNCATED_BROKEN = Threshold(0.9, "of the samples", "chosen: text that never ends; a hard data set may truncate half")
 REPETITION_BROKEN = Threshold(0.5, "of the samples", "chosen: half the samples loop; healthy runs print 0.0")
 BROKEN_SIGNS = Threshold(2, "signs", "chosen: one sign alone is ordinary (long answers, a hot temperature)")
@@ -65,3 +96,8 @@ ZERO_REWARDS = Threshold(
     "beyond doubt: twenty batches in a row without a single point give the policy gradient nothing to learn from, "
     "whatever the reason; public runs with rewards print a point within the first few (slime#1527 never does)",
 )
+DRIFT_NORM = Threshold(2.0, "", "chosen: public slime runs print 0.05 to 1 (slime#1136)")
+DRIFT_KL = Threshold(0.1, "nat/token", "chosen: fifty times what a public run prints after eleven steps (slime#1136)")
+DRIFT_CUT = Threshold(0.5, "of the samples", "chosen: a hard data set may truncate half")
+DRIFT_REWARD = Threshold(0.5, "of the reward before", "chosen: rewards rise and wave, they do not halve in a step")
+GAPS_SHOWN = Threshold(6, "gaps", "chosen: what one sentence can name")

@@ -51,3 +51,19 @@ def test_only_a_start_at_zero_is_a_first_step(tmp_path: Path) -> None:
     assert metric_runs.first_step(fresh) is fresh.steps[0]
     assert metric_runs.first_step(resumed) is None
     assert metric_runs.first_rollout(fresh) is None
+
+
+def test_event_files_beyond_the_limit_are_not_passed_over_in_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a folder holds more than are read, nothing may be said to be absent."""
+    for name in ("a", "b"):
+        (tmp_path / f"events.out.tfevents.{name}").write_bytes(b"")
+    assert not [
+        one
+        for one in metric_runs.read(evidence_of(("log", tmp_path)), silent).coverage.problems
+        if one.kind == "too-many"
+    ]
+    monkeypatch.setattr("probes.readers.tensorboard.FILES", 2)
+    read = metric_runs.read(evidence_of(("log", tmp_path)), silent)
+    assert [one.kind for one in read.coverage.problems if not one.harmless] == ["too-many"]

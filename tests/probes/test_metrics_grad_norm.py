@@ -40,6 +40,14 @@ def test_norms_are_judged_by_size_and_history(tmp_path: Path, norms: tuple[float
     assert word(ask_text(grad_norm, tmp_path, *_steps(*norms))) == expected
 
 
+def test_an_unusual_start_is_told_by_its_own_step(tmp_path: Path) -> None:
+    """12 at step 1 is what is unusual; that the norm reaches 40 much later is no part of the first steps."""
+    finding = ask_text(grad_norm, tmp_path, *_steps(5.0, 12.0, 9.0, *[11.0] * 10, 40.0))
+    assert word(finding) == "unknown"
+    assert "12 at step 1" in finding.summary.en
+    assert "step 1" in finding.citations[0].excerpt
+
+
 def test_a_large_norm_is_cited_at_its_first_step(tmp_path: Path) -> None:
     """The first step is quoted and the number of steps like it told."""
     finding = ask_text(grad_norm, tmp_path, *_steps(350.0, 410.0))

@@ -66,3 +66,10 @@ def test_one_step_a_rollout_is_not_off_policy(tmp_path: Path) -> None:
 def test_a_resumed_run_is_unknown(tmp_path: Path) -> None:
     """A log that begins at step 40 has no first step."""
     assert word(ask_text(kl_first_step, tmp_path, step(40, kl_loss=0.02))) == "unknown"
+
+
+def test_an_actor_from_another_checkpoint_need_not_start_at_zero(tmp_path: Path) -> None:
+    """Where load and ref_load are told and differ, a KL at step 0 says nothing; where they are one folder it does."""
+    line = step(0, kl_loss=0.02)
+    assert word(ask_text(kl_first_step, tmp_path, *table(load="/trained", ref_load="/ref"), line)) == "unknown"
+    assert word(ask_text(kl_first_step, tmp_path, *table(load="/ref", ref_load="/ref"), line)) == "warning:nonzero"

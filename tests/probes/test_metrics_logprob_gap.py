@@ -63,3 +63,30 @@ def test_a_ci_assertion_shows_the_gap(tmp_path: Path) -> None:
     finding = ask_text(logprob_gap, tmp_path, line)
     assert word(finding) == "problem:large"
     assert "the failing step" in finding.summary.en
+
+
+@pytest.mark.parametrize(
+    ("rows", "gap", "expected"),
+    [
+        ({"num_experts": 128}, 0.06, "ok:agree"),
+        ({"num_experts": 128, "use_rollout_routing_replay": True}, 0.06, "ok:small"),
+        ({"num_experts": None}, 0.06, "ok:small"),
+        ({"num_experts": None, "sglang_quantization": "fp8"}, 0.06, "ok:agree"),
+        ({"true_on_policy_mode": True}, 1e-7, "ok:agree"),
+        ({"true_on_policy_mode": True}, 0.01, "warning:small"),
+    ],
+)
+def test_what_agrees_depends_on_the_precision(
+    tmp_path: Path, rows: dict[str, object], gap: float, expected: str
+) -> None:
+    """A mixture of experts or fp8 explains more than dense bf16, aligned kernels nothing."""
+    assert word(ask_text(logprob_gap, tmp_path, *table(**rows), *_steps(gap, gap))) == expected
+
+
+def test_an_assertion_is_told_in_both_languages(tmp_path: Path) -> None:
+    """A failing step of slime's CI has no number; its name is a Chinese one in the Chinese sentence."""
+    line = "AssertionError: log_dict={'train/train_rollout_logprob_abs_diff': 0.6}"
+    finding = ask_text(logprob_gap, tmp_path, line)
+    assert "at the failing step" in finding.summary.en
+    assert "failing" not in finding.summary.zh
+    assert "in 1 of 1 line." in finding.summary.en

@@ -78,3 +78,15 @@ def test_the_worst_run_of_a_log_counts(tmp_path: Path) -> None:
     """An earlier healthy job in the same log does not hide a later broken one."""
     good, bad = (rollout(0, log_probs=-0.5, ref_log_probs=value) for value in (-0.5, -3.0))
     assert word(ask_text(ref_logprobs, tmp_path, good, bad)) == "warning:far"
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [("low_var_kl", 1e-3, "problem:differ"), ("low_var_kl", 0.02, "problem:far"), ("k1", 0.02, "problem:differ")],
+)
+def test_a_squared_estimate_stands_for_a_larger_distance(
+    tmp_path: Path, kind: str, value: float, expected: str
+) -> None:
+    """k2 and k3 are half a squared difference: 0.02 of them is 0.2 nat a token."""
+    rows = table(load="/ref", ref_load="/ref", kl_loss_type=kind)
+    assert word(ask_text(ref_logprobs, tmp_path, *rows, step(0, kl_loss=value))) == expected

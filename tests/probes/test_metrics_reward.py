@@ -38,7 +38,7 @@ def test_a_supervised_run_has_no_rewards(tmp_path: Path) -> None:
     """Steps with a loss and no policy loss are of a supervised run."""
     lines = [rollout(0, raw_reward=0.0), step(0, loss=1.2, grad_norm=1.0)]
     assert word(ask_text(reward, tmp_path, *lines)) == "not_applicable"
-    assert word(ask_text(reward, tmp_path, *lines, step(1, loss=0.1, pg_loss=0.1))) == "warning:all-zero"
+    assert word(ask_text(reward, tmp_path, *lines, step(1, loss=0.1, pg_loss=0.0))) == "warning:all-zero"
 
 
 def test_a_single_point_ends_the_doubt(tmp_path: Path) -> None:
@@ -60,3 +60,12 @@ def test_rewards_of_zero_by_design_are_no_problem(tmp_path: Path, rows: dict[str
     """With --use-opd slime gives every sample 0; a function of the run's own may do the same."""
     lines = [rollout(number, raw_reward=0.0) for number in range(30)]
     assert word(ask_text(reward, tmp_path, *table(**rows), *lines)) == expected
+
+
+def test_a_policy_that_learns_has_another_reward(tmp_path: Path) -> None:
+    """With a pg_loss that is not 0 advantages differ, so a printed 0 is not what trains; rounding is not learning."""
+    rollouts = [rollout(number, raw_reward=0.0) for number in range(30)]
+    steps = [step(number, loss=0.1, pg_loss=0.02) for number in range(30)]
+    assert word(ask_text(reward, tmp_path, *table(use_opd=False), *rollouts, *steps)) == "unknown"
+    steps = [step(number, loss=0.1, pg_loss=1e-9) for number in range(30)]
+    assert word(ask_text(reward, tmp_path, *table(use_opd=False), *rollouts, *steps)) == "problem:all-zero"

@@ -51,4 +51,37 @@ def test_when_it_broke_is_told(tmp_path: Path, lines: list[str], expected: str) 
 @pytest.mark.parametrize("later", [{"truncated_ratio": 1.0}, {"repetition_frac": 0.9}, {"rollout_log_probs": -5.0}])
 def test_one_sign_alone_is_ordinary(tmp_path: Path, later: dict[str, float]) -> None:
     """Long answers, a looping data set or a hot temperature alone do not make a rollout broken."""
-    assert word(ask_text(rollout_change, tmp_path, *_good(0), manager(1, **later), rollout(1, **later))) == "ok:steady"
+    other = {"truncated_ratio": 0.1, "repetition_frac": 0.0, "rollout_log_probs": -0.3} | later
+    assert word(ask_text(rollout_change, tmp_path, *_good(0), manager(1, **other), rollout(1, **other))) == "ok:steady"
+
+
+@pytest.mark.parametrize("printed", [{"raw_reward": 0.5}, {"truncated_ratio": 0.1}, {"response_lengths": 900.0}])
+def test_numbers_that_no_two_signs_are_read_from_tell_nothing(tmp_path: Path, printed: dict[str, float]) -> None:
+    """Rewards, lengths, or one sign alone could never show a broken rollout, so they show no steady one either."""
+    assert word(ask_text(rollout_change, tmp_path, *(rollout(number, **printed) for number in range(4)))) == "unknown"
+
+
+def test_the_course_of_a_long_run_is_thinned(tmp_path: Path) -> None:
+    """A thousand rollouts give a curve of at most 450 points, whose one fall is still there."""
+    lines = [rollout(n, truncated=0.1, rollout_log_probs=-2.5 if n == 703 else -0.3) for n in range(1000)]
+    finding = ask_text(rollout_change, tmp_path, *lines)
+    (curve,) = next(plot for plot in finding.plots if plot.unit == "nat/token").curves
+    assert len(curve.points) <= 450
+    assert (703.0, -2.5) in curve.points
+
+
+def test_log_probs_that_fell_far_are_a_sign(tmp_path: Path) -> None:
+    """-1.6 is no extreme value, yet 1.3 below the rollout before; with all samples truncated it is two signs."""
+    fallen = [manager(1, truncated_ratio=1.0), rollout(1, rollout_log_probs=-1.6)]
+    finding = ask_text(rollout_change, tmp_path, *_good(0), *fallen)
+    assert word(finding) == "warning:broken-after-update"
+    measured = {measure.name: measure.value for measure in finding.measurements}
+    assert measured["fall of rollout/rollout_log_probs"] == pytest.approx(1.3)
+
+
+def test_four_rollouts_are_drawn_with_the_first_broken_one_marked() -> None:
+    """Shares and log-probs as they are printed, over the rollouts 0 to 3; rollout 1 is the first broken."""
+    plots = ask(rollout_change, DATA / "garbled-after-update.log").plots
+    assert plots
+    assert all(plot.marks[0][0] == 1.0 for plot in plots)
+    assert all([x for x, _ in curve.points] == [0.0, 1.0, 2.0, 3.0] for plot in plots for curve in plot.curves)
