@@ -33,7 +33,7 @@ NOT_HELD = signature("not-held", " not found in params_dict")
 def converter_in_log(evidence: Evidence, report: Progress) -> Finding:
     """Report the converter's error; names that SGLang did not hold leave it open."""
     scanned = logs.collect(evidence, report, (REFUSED, NOT_HELD))
-    hits = scanned.of(REFUSED.label)
+    hits = scanned.standing(REFUSED.label)
     if hits:
         said = joblog.parse(hits[0].text).message[:160]
         return found(
@@ -54,9 +54,13 @@ def converter_in_log(evidence: Evidence, report: Progress) -> Finding:
             slots=("received_weights",),
             citations=(joblog.citation(unheld[0], count),),
         )
-    return logs.unread(scanned.coverage) or found(
-        Verdict.OK,
-        "clean",
-        "Neither slime's converter nor SGLang met a name that it does not know.",
-        "slime 的转换器和 SGLang 都没有遇到不认识的名字。",
+    return (
+        logs.unread(scanned.coverage)
+        or scanned.history("clean", REFUSED.label)
+        or found(
+            Verdict.OK,
+            "clean",
+            "Neither slime's converter nor SGLang met a name that it does not know.",
+            "slime 的转换器和 SGLang 都没有遇到不认识的名字。",
+        )
     )

@@ -47,7 +47,7 @@ _MODES = {
 def debug_mode_in_log(evidence: Evidence, report: Progress) -> Finding:
     """Report the error that the mode of this run explains; without a known mode the line is shown and nothing said."""
     scanned = logs.collect(evidence, report, (GROUP, ARGUMENT))
-    hits = scanned.of(GROUP.label, ARGUMENT.label)
+    hits = scanned.standing(GROUP.label, ARGUMENT.label)
     settings = read_settings(evidence) if hits else Settings()
     undecided: Hit | None = None
     for hit in hits:
@@ -69,9 +69,13 @@ def debug_mode_in_log(evidence: Evidence, report: Progress) -> Finding:
             f"第 {undecided.line} 行可能来自单独 debug 模式，但不知道是否启用了该模式。",
             (joblog.citation(undecided),),
         )
-    return logs.unread(scanned.coverage) or found(
-        Verdict.OK,
-        "none",
-        "No debug-only mode broke on what it does not set up.",
-        "没有单独 debug 模式因未初始化的部分而报错。",
+    return (
+        logs.unread(scanned.coverage)
+        or scanned.history("none", GROUP.label, ARGUMENT.label)
+        or found(
+            Verdict.OK,
+            "none",
+            "No debug-only mode broke on what it does not set up.",
+            "没有单独 debug 模式因未初始化的部分而报错。",
+        )
     )

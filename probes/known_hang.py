@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from probes import logs
 from probes.known_hang_stack import SAVED, WAITS, waits_in
-from probes.known_hang_timer import QUIET_UNCOMPARED, SIGNATURES, WAIT, Phase, Timers, phase
+from probes.known_hang_timer import QUIET_UNCOMPARED, SIGNATURES, Phase, Timers, phase
 from probes.logs import Scanned
 from probes.readers import joblog
 from probes.readers.logscan import Coverage
+from probes.readers.timers import WAIT
 from runbook.evidence import Evidence
 from runbook.finding import Finding, Measurement, Verdict, found, unknown
 from runbook.probe import Progress, probe
@@ -22,6 +23,8 @@ _WORDS = {
     "checkpoint-save": ("saving a checkpoint", "保存 ckpt"),
     "rollout": ("waiting for a rollout", "等待 rollout"),
 }
+DUMPED = "-dumped"
+"""What an answer ends in that one stack dump gives: a lead, which another dump some minutes later settles."""
 _SOURCE = "5 times the longest such phase of this log, and 3 times slime's --distributed-timeout-minutes of 10"
 _SOURCE_ALONE = "no such phase ended in this log: 12 times slime's --distributed-timeout-minutes of 10"
 
@@ -29,7 +32,7 @@ _SOURCE_ALONE = "no such phase ended in this log: 12 times slime's --distributed
 @probe(
     "hang.phase",
     needs="log",
-    answers=("none", *_WORDS),
+    answers=("none", *_WORDS, *(f"{phase}{DUMPED}" for phase in _WORDS if phase != "rollout")),
     en="In which phase does the trainer stand still?",
     zh="训练进程停在哪个阶段？",
     deadline=logs.DEADLINE,
@@ -62,7 +65,7 @@ def _dumped(scanned: Scanned) -> Finding | None:
     en, zh = _WORDS[answer]
     return found(
         Verdict.WARNING,
-        answer,
+        f"{answer}{DUMPED}",
         f"A stack dump shows a trainer in {en} ({frame.function}), waiting for the other ranks (line {hit.line}).",
         f"堆栈显示训练进程处于{zh}（{frame.function}），在等其他 rank（第 {hit.line} 行）。",
         citations=(joblog.citation(hit), joblog.cite_placed(hit.file, frame.place)),

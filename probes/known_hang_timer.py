@@ -17,16 +17,13 @@ from probes.known_nccl import ERROR, TIMEOUT
 from probes.readers import joblog
 from probes.readers.logfiles import LogFile, window
 from probes.readers.logscan import Hit, signature
+from probes.readers.timers import TIMER, WAIT
 from runbook.finding import Citation, cite
 
-TIMER = signature("timer", "Timer ", r"Timer (\w+) (start\b|end \(elapsed: )(?:([\d.]{1,12})s\))?")
 RESTART = signature("restart", " end of arguments ", r"-{10,} end of arguments -{10,}")
 ENDED = signature("ended", ("Traceback (most recent call last)", "ActorDiedError", "RayTaskError("))
 SIGNATURES = (TIMER, RESTART, ENDED, ERROR, TIMEOUT, *faults.CUDA, *faults.OOM, faults.ENGINE_EXCEPTION)
 """What a scan for open phases looks for."""
-
-WAIT = "train_wait"
-"""The inverse timer: open while the trainer waits for a rollout."""
 PHASES = (
     ("checkpoint-save", re.compile(r"save_model")),
     ("weight-update", re.compile(r"update_weights|ref_model_update")),

@@ -41,7 +41,7 @@ _LOOKED_AT = 20
 def inductor_cache_in_log(evidence: Evidence, report: Progress) -> Finding:
     """Report the first JSONDecodeError that came out of torch inductor."""
     scanned = logs.collect(evidence, report, (LINE,))
-    hits = scanned.of(LINE.label)
+    hits = scanned.standing(LINE.label)
     for hit in hits[:_LOOKED_AT]:
         proof = _from_inductor(hit, joblog.context(hit))
         if proof is not None:

@@ -54,13 +54,15 @@ _WORDS = {
 def nccl_in_log(evidence: Evidence, report: Progress) -> Finding:
     """Report NCCL's first complaint unless something else explains it."""
     scanned = logs.collect(evidence, report, (ERROR, TIMEOUT, _REFUSED, *_EXPLAINING, _TRACEBACK))
-    complaints = scanned.of(ERROR.label, TIMEOUT.label)
+    complaints = scanned.standing(ERROR.label, TIMEOUT.label)
     if not complaints:
-        return logs.unread(scanned.coverage) or found(
-            Verdict.OK, "none", "NCCL reports no error and no timeout.", "NCCL 没有报错，也没有超时。"
+        return (
+            logs.unread(scanned.coverage)
+            or scanned.history("none", ERROR.label, TIMEOUT.label)
+            or found(Verdict.OK, "none", "NCCL reports no error and no timeout.", "NCCL 没有报错，也没有超时。")
         )
     first = complaints[0]
-    refused = scanned.of(_REFUSED.label)
+    refused = scanned.standing(_REFUSED.label)
     if refused:
         return unknown(
             f"NCCL was refused memory (line {refused[0].line}); where the memory went the log does not show.",
@@ -96,11 +98,11 @@ def _explained(scanned: Scanned, complaints: Sequence[Hit]) -> Hit | None:
     """Return a fault that does not stand behind NCCL's first complaint, or stands in its traceback."""
     first = complaints[0]
     own = {(first.file.path, place.number) for place in joblog.context(first)}
-    for fault in scanned.of(*(each.label for each in _EXPLAINING)):
+    for fault in scanned.standing(*(each.label for each in _EXPLAINING)):
         if not scanned.earlier(first, fault) or (fault.file.path, fault.line) in own:
             return fault
     told = {(hit.file.path, hit.line) for hit in complaints}
-    tracebacks = [hit for hit in scanned.of(_TRACEBACK.label) if not scanned.earlier(first, hit)]
+    tracebacks = [hit for hit in scanned.standing(_TRACEBACK.label) if not scanned.earlier(first, hit)]
     for traceback in tracebacks[:_LOOKED_AT]:
         breath = joblog.context(traceback)
         if not _any_of(traceback, breath, told):

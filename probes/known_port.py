@@ -37,10 +37,12 @@ TAKEN = signature(
 def port_in_log(evidence: Evidence, report: Progress) -> Finding:
     """Report the first server that could not bind."""
     scanned = logs.collect(evidence, report, (TAKEN,))
-    hits = scanned.of(TAKEN.label)
+    hits = scanned.standing(TAKEN.label)
     if not hits:
-        return logs.unread(scanned.coverage) or found(
-            Verdict.OK, "free", "No server failed to bind its address.", "没有服务因地址被占用而启动失败。"
+        return (
+            logs.unread(scanned.coverage)
+            or scanned.history("free", TAKEN.label)
+            or found(Verdict.OK, "free", "No server failed to bind its address.", "没有服务因地址被占用而启动失败。")
         )
     said = joblog.parse(hits[0].text).message[:160]
     return found(

@@ -41,13 +41,17 @@ MISFIT = signature(
 def routing_replay_in_log(evidence: Evidence, report: Progress) -> Finding:
     """Report the first error with which slime refused the routed experts."""
     scanned = logs.collect(evidence, report, (MISSING, MISFIT))
-    hits = scanned.of(MISSING.label, MISFIT.label)
+    hits = scanned.standing(MISSING.label, MISFIT.label)
     if not hits:
-        return logs.unread(scanned.coverage) or found(
-            Verdict.OK,
-            "none",
-            "No routed experts were refused.",
-            "没有出现 routed experts 缺失或不符的报错。",
+        return (
+            logs.unread(scanned.coverage)
+            or scanned.history("none", MISSING.label, MISFIT.label)
+            or found(
+                Verdict.OK,
+                "none",
+                "No routed experts were refused.",
+                "没有出现 routed experts 缺失或不符的报错。",
+            )
         )
     first = hits[0]
     missing = first.label == MISSING.label

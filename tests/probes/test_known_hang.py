@@ -157,7 +157,7 @@ TRAINING = (
 def test_a_stack_dump_tells_where_it_waits(frames: tuple[str, ...], answer: str, names: int, tmp_path: Path) -> None:
     """Frames of py-spy or faulthandler that wait for other ranks tell the phase; one moment is a warning."""
     finding = ask_text(hang_phase, tmp_path, 'Thread 0x7f (idle): "MainThread"', *frames)
-    assert word(finding) == f"warning:{answer}"
+    assert word(finding) == f"warning:{answer}-dumped"
     assert [citation.line for citation in finding.citations] == [3, names]
 
 
