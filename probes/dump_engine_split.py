@@ -1,9 +1,11 @@
 """Whether the garbled samples are those of one engine (debug guide 1.1).
 
-slime's dumps do not record which engine answered. What can show it: `weight_versions` (an engine that missed an
-update), a field that a custom generate function or trace wrote (any key that speaks of an engine, server, worker, host
-or rank), or a pattern in the sample order, because a router that takes engines in turn gives every n-th request to one.
-A pattern alone is a hint and never proof; with neither field nor pattern the answer is unknown.
+slime's dumps do not record which engine answered. What can show it is a field that a custom generate function or trace
+wrote: any key that speaks of an engine, server, worker, host or rank. Everything else only looks like it. The order of
+the samples follows the task mix as well as a router that takes engines in turn; `weight_versions` says which weights
+answered, and every engine has each of them in turn; a field of the task that separates the samples as well may be the
+true reason. Invariant: only a field of the engine chooses the answer, and only where no field of the task explains the
+same; the rest is told with an unknown.
 """
 
 from __future__ import annotations
@@ -14,29 +16,33 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec.structs import replace
+
 from probes import dumps, samples
 from probes.dumps import Read
 from probes.samples import Judged, Verdicts
 from probes.thresholds import samples as limit
 from runbook.evidence import Evidence
-from runbook.finding import Citation, Finding, Table, Verdict, cite, found, unknown
+from runbook.finding import Citation, Finding, Measurement, Table, Verdict, cite, found, unknown
 from runbook.probe import Progress, probe
 from runbook.text import Text, sanitise
 
 _PLACE = re.compile(r"engine|server|worker|replica|instance|host|(?:^|_)node|url|addr|(?:^|_)rank|gpu", re.IGNORECASE)
 _ENGINE = re.compile(r"engine|sglang|worker|replica|(?:^|_)server", re.IGNORECASE)
 """Of a sample's own metadata only keys that name an engine: a data set brings urls, hosts and ranks of its own."""
+_VERSIONS = "weight_versions"
 _MAX_TURN = 16
 """Longest turn that is tried: engines of one router in the order of its list."""
 
 
 @dataclass(frozen=True)
 class _Marked:
-    """A judged sample with what it says about where it came from."""
+    """A judged sample with what it says about where it came from. task: what its metadata says besides."""
 
     index: int
     garbled: bool
     fields: dict[str, str]
+    task: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -108,7 +114,10 @@ def _marked(verdicts: Verdicts, raw: list[dict[str, Any]]) -> list[_Marked]:
     chosen = [sample for sample in verdicts.samples if sample.judgement.kind in ("garbled", "coherent")]
     unique = len({sample.index for sample in chosen}) == len(chosen)
     marked = [
-        _Marked(s.index if unique else s.place, s.judgement.kind == "garbled", _fields(raw[s.place])) for s in chosen
+        _Marked(
+            s.index if unique else s.place, s.judgement.kind == "garbled", _fields(raw[s.place]), _task(raw[s.place])
+        )
+        for s in chosen
     ]
     return sorted(marked, key=lambda sample: sample.index)
 
@@ -116,9 +125,9 @@ def _marked(verdicts: Verdicts, raw: list[dict[str, Any]]) -> list[_Marked]:
 def _fields(sample: dict[str, Any]) -> dict[str, str]:
     """Return what a sample says about the engine that answered."""
     found_fields: dict[str, str] = {}
-    versions = sample.get("weight_versions")
+    versions = sample.get(_VERSIONS)
     if isinstance(versions, list) and versions:
-        found_fields["weight_versions"] = ",".join(sorted({str(version)[:40] for version in versions}))
+        found_fields[_VERSIONS] = ",".join(sorted({str(version)[:40] for version in versions}))
     trace = sample.get("trace")
     events = trace.get("events") if isinstance(trace, dict) and isinstance(trace.get("events"), list) else None
     attributes = [event.get("attrs") for event in events or () if isinstance(event, dict)]
@@ -130,6 +139,17 @@ def _fields(sample: dict[str, Any]) -> dict[str, str]:
     return found_fields
 
 
+def _task(sample: dict[str, Any]) -> dict[str, str]:
+    """Return what a sample's metadata says about its task: each plain value that names no engine."""
+    metadata = sample.get("metadata")
+    items = metadata.items() if isinstance(metadata, dict) else ()
+    return {
+        str(key)[:40]: str(value)[:80]
+        for key, value in items
+        if isinstance(value, (str, int, bool)) and not _ENGINE.search(str(key))
+    }
+
+
 def _group(name: str, pairs: Iterable[tuple[str, bool]], tried: int = 1) -> _Grouping:
     shares: dict[str, tuple[int, int]] = {}
     for value, garbled in pairs:
@@ -139,55 +159,82 @@ def _group(name: str, pairs: Iterable[tuple[str, bool]], tried: int = 1) -> _Gro
 
 
 def _answer(path: str, marked: list[_Marked], garbled: tuple[Judged, ...]) -> Finding:
-    names = sorted({name for sample in marked for name in sample.fields})
-    groupings = [
-        _group(name, ((s.fields.get(name, "?"), s.garbled) for s in marked), max(len(names), 1)) for name in names
-    ]
-    telling = [one for one in groupings if 2 <= len(one.shares) <= len(marked) // 2]
     places = tuple(cite(path, f"sample {sample.index}: {sample.excerpt}") for sample in garbled[:3])
-    for one in telling:
-        if one.separates:
-            verdict = Verdict.PROBLEM if one.chance <= limit.SPLIT_SURE.value else Verdict.WARNING
-            return _one_engine(one, places, verdict, f"{one.name} {', '.join(one.bad)}")
-    turns = range(2, min(_MAX_TURN, len(marked) // 4) + 1)
-    for turn in turns:
-        one = _group(f"index mod {turn}", ((str(s.index % turn), s.garbled) for s in marked), len(turns))
-        if one.separates:
-            where = f"index mod {turn} = {', '.join(one.bad)}"
-            return _one_engine(one, places, Verdict.WARNING, where, hint=True)
-    if telling:
+    fields = _groupings([(sample.fields, sample.garbled) for sample in marked])
+    engines = [one for one in fields if one.name != _VERSIONS]
+    named = next((one for one in engines if one.separates), None)
+    task = next((one for one in _groupings([(s.task, s.garbled) for s in marked]) if one.separates), None)
+    if named is not None and task is None:
+        return _one_engine(named, places)
+    if named is not None or task is not None:
+        return _undecided(
+            task, places, "the task, not the order or the engine, may be what breaks", "可能是任务本身所致"
+        )
+    versions = next((one for one in fields if one.name == _VERSIONS and one.separates), None)
+    if versions is not None:
+        why = "that is a weight update, which every engine gets, and no engine"
+        return _undecided(versions, places, why, "这指向某次权重更新，所有引擎都会收到，不能说明是哪个引擎")
+    if engines:
         return found(
             Verdict.OK,
             "spread",
-            f"Garbled samples are spread over all values of {', '.join(one.name for one in telling)}.",
-            f"乱码样本分布在 {', '.join(one.name for one in telling)} 的各个取值中。",
+            f"Garbled samples are spread over all values of {', '.join(one.name for one in engines)}.",
+            f"乱码样本分布在 {', '.join(one.name for one in engines)} 的各个取值中。",
             citations=places,
-            tables=tuple(map(_table, telling)),
+            tables=tuple(map(_table, engines)),
         )
-    return unknown(
-        "The garbled samples follow no pattern, and the dump does not record which engine answered.",
-        "乱码样本没有规律，dump 也没有记录由哪个引擎生成。",
+    turns = range(2, min(_MAX_TURN, len(marked) // 4) + 1)
+    grouped = (_group(f"index mod {n}", ((str(s.index % n), s.garbled) for s in marked), len(turns)) for n in turns)
+    turn = next((one for one in grouped if one.separates), None)
+    why = "a turn, as of one engine among several or of one task in the mix"
+    return _undecided(turn, places, why, "呈轮转规律，可能是多个引擎之一，也可能是任务的排列")
+
+
+def _groupings(samples: list[tuple[dict[str, str], bool]]) -> list[_Grouping]:
+    """Group the samples by each field that could tell them apart: two values at least, and not one for each sample."""
+    names = sorted({name for fields, _ in samples for name in fields})
+    groups = [
+        _group(name, ((fields.get(name, "?"), garbled) for fields, garbled in samples), max(len(names), 1))
+        for name in names
+    ]
+    return [one for one in groups if 2 <= len(one.shares) <= len(samples) // 2]
+
+
+def _undecided(one: _Grouping | None, places: tuple[Citation, ...], why_en: str, why_zh: str) -> Finding:
+    """Build the unknown, with what the garbled samples have in common when they have something."""
+    en, zh = "The garbled samples follow no pattern", "乱码样本没有规律"
+    if one is not None:
+        what = f"{one.name} {', '.join(one.bad)}"
+        en, zh = (
+            f"The garbled samples are exactly those with {what}: {why_en}",
+            f"乱码样本恰好是 {what} 的样本：{why_zh}",
+        )
+    finding = unknown(
+        f"{en}; the dump does not tell which engine answered.",
+        f"{zh}；dump 不能说明由哪个引擎生成。",
         settle_en="Roll out again with one engine, or let the generate function write the worker's URL to metadata.",
         settle_zh="只用一个引擎重新 rollout，或在 generate 函数中把 worker 的 URL 写入 metadata。",
         slots=("rollout_dump",),
         citations=places,
     )
+    return finding if one is None else replace(finding, tables=(_table(one),), measurements=(_chance(one, sure=False),))
 
 
-def _one_engine(
-    one: _Grouping, places: tuple[Citation, ...], verdict: Verdict, what: str, *, hint: bool = False
-) -> Finding:
-    """Build the finding. hint: only the order of the samples shows it."""
-    limit_of = limit.SPLIT_SURE if verdict is Verdict.PROBLEM else limit.SPLIT_CHANCE
-    en = f"The garbled samples are exactly those with {what}"
-    zh = f"乱码样本恰好是 {what} 的样本"
+def _chance(one: _Grouping, *, sure: bool) -> Measurement:
+    limit_of = limit.SPLIT_SURE if sure else limit.SPLIT_CHANCE
+    return limit_of.measure("chance of such a split", one.chance)
+
+
+def _one_engine(one: _Grouping, places: tuple[Citation, ...]) -> Finding:
+    sure = one.chance <= limit.SPLIT_SURE.value
+    what = f"{one.name} {', '.join(one.bad)}"
     return found(
-        verdict,
+        Verdict.PROBLEM if sure else Verdict.WARNING,
         "one-engine",
-        f"{en}: a turn, as when one of several engines is at fault." if hint else f"{en}: look at that engine.",
-        f"{zh}：呈轮转规律，像是多个引擎之一有问题。" if hint else f"{zh}：检查该引擎。",
+        f"The garbled samples are exactly those with {what}: look at that engine.",
+        f"乱码样本恰好是 {what} 的样本：检查该引擎。",
         citations=places,
-        measurements=(limit_of.measure("chance of such a split", one.chance),),
+        measurements=(_chance(one, sure=sure),),
         tables=(_table(one),),
     )
 

@@ -11,13 +11,15 @@ import zipfile
 from dataclasses import dataclass
 
 from probes import dumps
+from probes.dump_remedies import remedy
+from probes.readers.bounded_read import is_growing
 from probes.readers.dump_errors import DumpError, Fault
 from probes.readers.rollout_dump import DumpFile, list_dumps, read_dump
 from probes.readers.torch_zip import ZIP_MAGIC, regular_file_size
 from runbook.evidence import Evidence
 from runbook.finding import Citation, Finding, Table, Verdict, cite, found, unknown
 from runbook.probe import Progress, probe
-from runbook.text import Text, sanitise
+from runbook.text import Text, counted, sanitise
 
 _SHOWN = 40
 _ORDER = (Fault.UNSAFE, Fault.TRUNCATED, Fault.FOREIGN, Fault.EMPTY)
@@ -85,6 +87,9 @@ def _glance(file: DumpFile) -> _Opened:
         return _Opened(file, error.what, fault=error)
     except OSError as error:
         return _Opened(file, str(error), fault=DumpError(Fault.UNREADABLE, file.path, str(error)))
+    if cut and is_growing(file.path):
+        fault = DumpError(Fault.WRITING, file.path, "is being written at this moment", kind="writing")
+        return _Opened(file, fault.what, fault=fault)
     if cut:
         fault = DumpError(Fault.TRUNCATED, file.path, f"the zip has no end record after {size} bytes")
         return _Opened(file, fault.what, fault=fault)
@@ -98,33 +103,44 @@ def _finding(opened: list[_Opened]) -> Finding:
         these = [error for error in faults if error.fault is fault]
         if these:
             more = f" (and {len(these) - 1} more)" if len(these) > 1 else ""
+            first, do = these[0], remedy(these[0])
+            words = _KINDS.get(first.kind, _WORDS[fault])
             return found(
                 Verdict.PROBLEM,
                 fault.value,
-                f"{_name(these[0].path)}{more} {_WORDS[fault].en}: {these[0].what}.",
-                f"{_name(these[0].path)}{more} {_WORDS[fault].zh}：{these[0].what}。",
+                f"{_name(first.path)}{more} {words.en}: {first.what}. {do.en}",
+                f"{_name(first.path)}{more} {words.zh}：{first.what}。{do.zh}",
                 citations=tuple(_citation(error) for error in these[:5]),
                 tables=(table,),
             )
     if faults and len(faults) == len(opened):
+        do = remedy(faults[0])
         return unknown(
             f"No dump can be opened: {faults[0]}.",
             f"没有可打开的 dump：{faults[0]}。",
-            settle_en="Give files that can be read.",
-            settle_zh="提供可读取的文件。",
+            settle_en=do.en,
+            settle_zh=do.zh,
             slots=dumps.SLOTS,
         )
-    count = sum(one.samples or 0 for one in opened)
+    whole = [one for one in opened if one.samples is not None and one.fault is None]
+    rest, count = len(opened) - len(whole) - len(faults), sum(one.samples or 0 for one in whole)
+    en = f"{counted(len(whole), 'dump')} with {counted(count, 'sample')} opened safely"
+    zh = f"{len(whole)} 个 dump 已安全打开，共 {count} 个样本"
+    if rest:
+        en, zh = f"{en}; of {rest} more only the ends were looked at", f"{zh}；另有 {rest} 个只检查了文件末尾"
+    if faults:
+        en, zh = f"{en}; {len(faults)} could not be opened: {faults[0]}", f"{zh}；{len(faults)} 个无法打开：{faults[0]}"
     return found(
         Verdict.OK,
         "readable",
-        f"{len(opened) - len(faults)} dumps with {count} samples open safely.",
-        f"{len(opened) - len(faults)} 个 dump 可安全打开，共 {count} 个样本。",
+        f"{en}.",
+        f"{zh}。",
         citations=tuple(cite(one.file.path, one.what) for one in opened if one.fault is None)[:3],
         tables=(table,),
     )
 
 
+_KINDS = {"attack": Text("is malicious", "是恶意文件"), "encrypted": Text("is encrypted", "已加密")}
 _WORDS = {
     Fault.UNSAFE: Text("is unsafe", "不安全"),
     Fault.TRUNCATED: Text("is cut off", "被截断"),

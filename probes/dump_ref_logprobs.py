@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from probes import dumps, ref_answers, token_gaps
+from probes import dump_sides, dumps, ref_answers, token_gaps
 from probes.dumps import Read
-from probes.readers.dump_errors import DumpError
 from probes.thresholds import metrics as limits
 from probes.token_gaps import Gaps
 from runbook.evidence import Evidence
 from runbook.finding import Finding, Verdict, cite, found, not_applicable
 from runbook.probe import Progress, probe
+from runbook.text import counted
 
 
 @dataclass(frozen=True)
 class _Compared:
-    """The distances in one train dump of rollout 0."""
+    """The distances in the train dumps of rollout 0. paths: the file of each sample."""
 
-    path: str
+    paths: list[str]
     gaps: Gaps
 
 
@@ -45,20 +45,16 @@ def ref_logprobs(evidence: Evidence, report: Progress) -> Finding:
             f"最早的 train dump 是 rollout {first}；只有在第一次更新之前两者才必须相等。",
         )
     read, compared, samples = Read(), [], 0
-    for dump in dumps.dumps_of(evidence, "train", report, read, at=0):
-        samples += len(dump.samples)
-        try:
-            gaps = token_gaps.measure(token_gaps.sides(dump.samples, "log_probs", "ref_log_probs"))
-        except DumpError as error:
-            read.faults.append(error)
-            continue
+    for sides in dump_sides.sides(evidence, report, read, at=0, beside="never"):
+        samples += len(sides.whole.samples)
+        gaps = token_gaps.measure((twin.pair for twin in sides.joined.twins), "trainer", "reference")
         if gaps.samples:
-            compared.append(_Compared(dump.path, gaps))
+            compared.append(_Compared(sides.whole.paths, gaps))
     if compared:
         return _answer(compared)
     return dumps.nothing_read(
         read,
-        f"None of the {samples} samples of rollout 0 holds log_probs and ref_log_probs."
+        f"Of {counted(samples, 'sample')} of rollout 0 none holds both log_probs and ref_log_probs."
         if samples
         else "There is no train dump of rollout 0.",
         f"rollout 0 的 {samples} 个样本均不含 log_probs 与 ref_log_probs。"
@@ -73,7 +69,7 @@ def _answer(compared: list[_Compared]) -> Finding:
         sum(one.gaps.unequal for one in compared),
         sum(one.gaps.strange for one in compared),
     )
-    worst = max(compared, key=lambda one: one.gaps.mean)
+    worst = max(compared, key=lambda one: one.gaps.worst.mean)
     limit, verdict = limits.LOGPROB_EQUAL, Verdict.OK
     if together.largest == 0.0:
         answer = "equal"
@@ -83,14 +79,19 @@ def _answer(compared: list[_Compared]) -> Finding:
         answer = "far" if together.mean > limits.LOGPROB_FAR.value else "differ"
         limit, verdict = limits.LOGPROB_FAR if answer == "far" else limit, Verdict.WARNING
     words, (actor, reference) = ref_answers.WORDS[answer], together.means
-    en = f"{words.en}: {together.mean:.3g} nat/token over {together.tokens} tokens, at most {together.largest:.3g}"
+    tokens = counted(together.tokens, "token")
+    en = f"{words.en}: {together.mean:.3g} nat/token over {tokens}, at most {together.largest:.3g}"
     zh = f"{words.zh}：{together.tokens} 个 token 上平均 {together.mean:.3g} nat/token，最大 {together.largest:.3g}"
     if answer == "far":
         en, zh = f"{en}; means {actor:.2f} and {reference:.2f}", f"{zh}；均值 {actor:.2f} 与 {reference:.2f}"
     if verdict is Verdict.WARNING:
         en, zh = en + ref_answers.EXPECTED.en, zh + ref_answers.EXPECTED.zh
     if together.strange:
-        en, zh = f"{en}; {together.strange} tokens are not finite", f"{zh}；{together.strange} 个 token 不是有限数"
+        strange = counted(together.strange, "token")
+        en, zh = (
+            f"{en}; besides, {strange} without a finite number",
+            f"{zh}；另有 {together.strange} 个 token 不是有限数",
+        )
     sample = worst.gaps.worst
     excerpt = f"sample {sample.index}: mean |log_probs - ref_log_probs| {sample.mean:.4g}, max {sample.largest:.4g}"
     return found(
@@ -98,7 +99,7 @@ def _answer(compared: list[_Compared]) -> Finding:
         answer,
         f"{en}.",
         f"{zh}。",
-        citations=(cite(worst.path, excerpt, count=len(together.samples)),),
+        citations=(cite(worst.paths[sample.place], excerpt, count=len(together.samples)),),
         measurements=(limit.measure("mean |log_probs - ref_log_probs|", together.mean),),
         tables=(token_gaps.table(together, "actor", "reference"),),
     )

@@ -10,8 +10,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from probes.dump_remedies import remedy
 from probes.readers.dump_errors import DumpError
 from probes.readers.rollout_dump import Dump, DumpFile, list_dumps, read_dump
 from probes.readers.torch_tensors import array
@@ -22,6 +23,7 @@ from runbook.probe import Progress
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+T = TypeVar("T")
 SLOTS = ("rollout_dump", "train_dump")
 MAX_FILES = 12
 """Dumps that one probe reads: the first and the last ones and some between."""
@@ -69,8 +71,8 @@ def dumps_of(evidence: Evidence, kind: str, report: Progress, read: Read, *, at:
     report(len(chosen), len(chosen), "dump")
 
 
-def spread(files: tuple[DumpFile, ...], limit: int) -> tuple[DumpFile, ...]:
-    """Return at most `limit` files: the first two, the last, and others evenly between."""
+def spread(files: tuple[T, ...], limit: int) -> tuple[T, ...]:
+    """Return at most `limit` of some files or rollouts: the first two, the last, and others evenly between."""
     if len(files) <= limit:
         return files
     step = (len(files) - 1) / (limit - 2)
@@ -95,28 +97,16 @@ def numbers(sample: dict[str, Any], name: str) -> NDArray[Any] | None:
         return None
 
 
-def mask_of(sample: dict[str, Any], length: int) -> NDArray[Any] | None:
-    """Return which of `length` response tokens count.
-
-    None when the mask is absent or of another length, as in the context-parallel slices of dumps up to v0.3.1.
-    """
-    for name in ("loss_masks", "loss_mask"):
-        mask = numbers(sample, name)
-        if mask is not None and len(mask) == length:
-            return mask > 0
-    return None
-
-
 def nothing_read(read: Read, en: str, zh: str) -> Finding:
     """Return the unknown of dumps none of which could be used."""
     if read.faults:
-        first = read.faults[0]
+        first, do = read.faults[0], remedy(read.faults[0])
         more = f" ({len(read.faults)} files)" if len(read.faults) > 1 else ""
         return unknown(
-            f"No dump could be read{more}: {first}",
+            f"No dump could be read{more}: {first}.",
             f"没有可读取的 dump：{first.path}（原因见 dump.readable）",
-            settle_en="Give a whole dump; dump.readable tells what is wrong with this one.",
-            settle_zh="提供完整的 dump；dump.readable 会说明此文件的问题。",
+            settle_en=do.en,
+            settle_zh=do.zh,
             slots=SLOTS,
         )
     return unknown(

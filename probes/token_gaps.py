@@ -1,4 +1,4 @@
-"""Distances between two log-probs of the same tokens, over the samples of a train dump.
+"""Distances between two log-probs of the same tokens, over the samples of a rollout.
 
 Means are over tokens, not over samples, so that short answers do not weigh more. Invariants: only tokens that the loss
 counts enter; a pair of unequal length is left out and counted, and so is a token that is not finite on either side.
@@ -6,24 +6,27 @@ counts enter; a pair of unequal length is left out and counted, and so is a toke
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from probes.dumps import index_of, mask_of, numbers
+from probes.dump_pairs import Aligned
 from runbook.finding import Table
 from runbook.text import Text
 
-Pair = tuple[int, dict[str, Any], Any, Any]
-"""Sample index, the sample with its loss mask, and the two sides as float arrays."""
+FIELDS = {"trainer": "log_probs", "reference": "ref_log_probs", "engine": "rollout_log_probs"}
+"""slime's names of the sides of an Aligned."""
 _SHOWN = 20
 
 
 @dataclass(frozen=True)
 class Gap:
-    """The distances in one sample, in nat. total: sum of |a - b| over `tokens` tokens; first, second: the two sums."""
+    """The distances in one sample, in nat.
+
+    place: among the pairs measured. total: sum of |a - b| over `tokens` tokens; first, second: the two sums.
+    """
 
     index: int
+    place: int
     tokens: int
     total: float
     largest: float
@@ -74,33 +77,25 @@ class Gaps:
         return max(self.samples, key=lambda gap: gap.mean)
 
 
-def measure(pairs: Iterable[Pair]) -> Gaps:
-    """Compare the two sides of every pair."""
+def measure(pairs: Iterable[Aligned], first: str = "trainer", second: str = "engine") -> Gaps:
+    """Compare two sides of every pair; they are named as in FIELDS."""
     import numpy as np
 
     samples, unequal, strange = [], 0, 0
-    for index, sample, first, second in pairs:
-        if len(first) != len(second):
-            unequal += 1
+    for place, pair in enumerate(pairs):
+        one, other = getattr(pair, first), getattr(pair, second)
+        if one is None or other is None:
+            unequal += any(trouble.field in (FIELDS[first], FIELDS[second]) for trouble in pair.troubles)
             continue
-        mask = mask_of(sample, len(first))
-        counted = np.isfinite(first) & np.isfinite(second)
-        strange += int(len(counted) - counted.sum())
-        counted = counted if mask is None else counted & mask
-        one, other = first[counted], second[counted]
+        finite = np.isfinite(one) & np.isfinite(other)
+        strange += int((pair.mask & ~finite).sum())
+        counted = finite & pair.mask
+        one, other = one[counted], other[counted]
         if len(one):
             apart = np.abs(one - other)
             total, largest = float(apart.sum()), float(apart.max())
-            samples.append(Gap(index, len(one), total, largest, float(one.sum()), float(other.sum())))
+            samples.append(Gap(pair.index, place, len(one), total, largest, float(one.sum()), float(other.sum())))
     return Gaps(tuple(samples), unequal, strange)
-
-
-def sides(samples: list[dict[str, Any]], first: str, second: str) -> Iterator[Pair]:
-    """Yield the samples that hold both fields, for `measure`."""
-    for place, sample in enumerate(samples):
-        one, other = numbers(sample, first), numbers(sample, second)
-        if one is not None and other is not None:
-            yield index_of(sample, place), sample, one, other
 
 
 def table(gaps: Gaps, first: str, second: str) -> Table:

@@ -15,8 +15,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from probes.readers.bounded_read import read_torch_file
 from probes.readers.dump_errors import DumpError, Fault
-from probes.readers.torch_zip import ZIP_MAGIC, read_torch_file
+from probes.readers.dump_instead import instead
+from probes.readers.torch_zip import ZIP_MAGIC
 
 HEAD_BYTES = 64 * 1024
 SUFFIXES = (".pt", ".pth", ".pkl", ".pickle")
@@ -45,7 +47,8 @@ class Dump:
 
     kind: "rollout" or "train". version: "" for rollout dumps, "rank" for train dumps that each rank wrote (up to
     v0.3.1), "v2" for the joint one. samples: one dict a sample, fields as slime names them; train samples carry
-    `sample_index`. rank: of the writer. opaque: foreign classes that were read as data only.
+    `sample_index`. rank: of the writer. opaque: foreign classes that were read as data only. batch: what the dump says
+    of the whole batch, such as `dp_shards`.
     """
 
     path: str
@@ -56,6 +59,7 @@ class Dump:
     rank: int | None
     samples: list[dict[str, Any]] = field(repr=False)
     opaque: tuple[str, ...] = ()
+    batch: dict[str, Any] = field(default_factory=dict, repr=False)
 
 
 def _key(name: str) -> bytes:
@@ -151,25 +155,26 @@ def read_dump(file: DumpFile) -> Dump:
     """Read a dump. Raises DumpError: a fault of the file, or FOREIGN when it is not a dump of a known layout."""
     loaded = read_torch_file(file.path)
     root, path = loaded.root, file.path
-    if not isinstance(root, dict):
-        raise DumpError(Fault.FOREIGN, path, f"holds a {type(root).__name__}, not a slime dump")
+    if not isinstance(root, dict) or not (
+        "rollout_data" in root or "samples" in root  # the two layouts of slime
+    ):
+        kind, words = instead(root, loaded.opaque, path)
+        raise DumpError(Fault.FOREIGN, path, words, kind=kind)
     rollout_id, rank = _number(root.get("rollout_id")), _number(root.get("rank"))
+    batch = {str(key): value for key, value in root.items() if key not in ("samples", "rollout_data")}
     if "rollout_data" in root:
         kind, version, samples = "train", "rank", _columns(root["rollout_data"], path)
-    elif "samples" in root:
+    else:
         kind = "train" if "format_version" in root or "dp_shards" in root else "rollout"
         version, samples = "v2" if kind == "train" else "", root["samples"]
         if kind == "train" and _number(root.get("format_version", 2)) != 2:
             what = f"a train dump of format_version {root['format_version']!r:.20}, which is not known"
-            raise DumpError(Fault.FOREIGN, path, what)
-    else:
-        keys = ", ".join(sorted(str(key)[:40] for key in list(root)[:8]))
-        raise DumpError(Fault.FOREIGN, path, f"a dict without samples or rollout_data (keys: {keys})")
+            raise DumpError(Fault.FOREIGN, path, what, kind="newer")
     if not _are_samples(samples):
-        raise DumpError(Fault.FOREIGN, path, "its samples are not dicts")
+        raise DumpError(Fault.FOREIGN, path, "its samples are not dicts", kind="unknown")
     if rollout_id is None:
         rollout_id = file.rollout_id
-    return Dump(path, kind, version, rollout_id, file.evaluation, rank, samples, loaded.opaque)
+    return Dump(path, kind, version, rollout_id, file.evaluation, rank, samples, loaded.opaque, batch)
 
 
 def _are_samples(samples: object) -> bool:

@@ -1,16 +1,17 @@
 """Tensors of a torch file as descriptions, read from the file as numpy arrays only when asked for.
 
 A train dump holds thousands of small tensors of which a probe needs two or three kinds; a description costs no I/O.
-Invariants: what pickles can reach here is immutable (see `safe_pickle`), a tensor never reads outside its storage, and
-a stride trick never unfolds into more than MAX_NUMBERS elements.
+Invariants: what pickles can reach here is immutable (see `safe_pickle`): tuples, because BUILD writes into any
+`__dict__`, a frozen dataclass's too. A tensor never reads outside its storage, and a stride trick never unfolds into
+more than MAX_NUMBERS elements.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import array as arrays
 from math import prod
 from pickle import UnpicklingError
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from probes.readers.dump_errors import DumpError, Fault
 from probes.readers.safe_pickle import Record, sealed
@@ -18,8 +19,10 @@ from probes.readers.safe_pickle import Record, sealed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MAX_NUMBERS = 1 << 26
-"""Elements that one tensor may unfold to; an expanded view (stride 0) could otherwise name any size."""
+MAX_NUMBERS = 1 << 22
+"""Elements that a tensor may unfold to beyond those of its storage: an expanded view (stride 0) could name any size."""
+MAX_DIMENSIONS = 32
+"""Dimensions of an array that every numpy can make."""
 
 _STORAGES = {
     "FloatStorage": "<f4", "DoubleStorage": "<f8", "HalfStorage": "<f2", "BFloat16Storage": "bf16",
@@ -45,8 +48,7 @@ class DType(NamedTuple):
         return {"bf16": 2, "?": 1}.get(self.code) or int(self.code[-1])
 
 
-@dataclass(frozen=True)
-class Storage:
+class Storage(NamedTuple):
     """Where a tensor's bytes lie: file, first byte, length in bytes.
 
     place: filled once the pickle was read, for the legacy format, which keeps storages behind it; wins over `start`.
@@ -56,11 +58,15 @@ class Storage:
     dtype: DType
     start: int
     nbytes: int
-    place: list[int] = field(default_factory=list)
+    place: list[int] | None = None
+
+    @property
+    def first(self) -> int:
+        """Return the offset of the first byte in the file."""
+        return self.place[0] if self.place else self.start
 
 
-@dataclass(frozen=True)
-class Tensor:
+class Tensor(NamedTuple):
     """A strided view of a storage; offset and stride are in elements. Nothing was read yet."""
 
     storage: Storage
@@ -72,7 +78,9 @@ class Tensor:
     def _span(self) -> int:
         """Return how many elements lie between the first and the last one; raise DumpError when that is impossible."""
         sane = len(self.shape) == len(self.stride) and self.offset >= 0
-        if not sane or min((*self.shape, *self.stride), default=0) < 0 or prod(self.shape) > MAX_NUMBERS:
+        sane = sane and len(self.shape) <= MAX_DIMENSIONS and prod(filter(None, self.shape)) < 1 << 48
+        most = max(MAX_NUMBERS, self.storage.nbytes)
+        if not sane or min((*self.shape, *self.stride), default=0) < 0 or prod(self.shape) > most:
             raise DumpError(Fault.FOREIGN, self.storage.path, "a tensor of an impossible shape")
         span = 1 + sum((n - 1) * s for n, s in zip(self.shape, self.stride, strict=True))
         if prod(self.shape) and (self.offset + span) * self.dtype.size > self.storage.nbytes:
@@ -90,16 +98,18 @@ class Tensor:
         code = "<u2" if self.dtype.code == "bf16" else self.dtype.code
         if not span:
             return np.zeros(self.shape, dtype=code)
-        first = self.storage.place[0] if self.storage.place else self.storage.start
-        with open(self.storage.path, "rb") as file:
-            file.seek(first + self.offset * size)
-            raw = file.read(span * size)
+        try:
+            with open(self.storage.path, "rb") as file:
+                file.seek(self.storage.first + self.offset * size)
+                raw = file.read(span * size)
+        except (OSError, ValueError) as error:
+            raise DumpError(Fault.UNREADABLE, self.storage.path, f"cannot be read ({error})") from error
         if len(raw) < span * size:
             raise DumpError(Fault.TRUNCATED, self.storage.path, "the file ends inside a tensor")
         flat = np.frombuffer(raw, dtype=code)
         if self.dtype.code == "bf16":
             flat = (flat.astype("<u4") << 16).view("<f4")
-        strides = tuple(s * flat.itemsize for s in self.stride)
+        strides = tuple(s * flat.itemsize if n > 1 else 0 for n, s in zip(self.shape, self.stride, strict=True))
         return np.lib.stride_tricks.as_strided(flat, self.shape, strides, writeable=False)
 
 
@@ -161,13 +171,8 @@ def array(value: Any) -> NDArray[Any]:
     """
     import numpy as np
 
-    if isinstance(value, Tensor):
-        return np.asarray(value.read(), dtype=np.float64).ravel()
-    if isinstance(value, Record):
-        count, dtype, raw = _numpy_parts(value)
-        if not isinstance(raw, (bytes, bytearray)) or dtype is None:
-            raise TypeError("not an array of numbers")
-        return np.frombuffer(raw, dtype=dtype)[:count].astype(np.float64)
+    if isinstance(value, (Tensor, Record, arrays.array, np.ndarray)):
+        return shaped(value).astype(np.float64).ravel()
     if not isinstance(value, (list, tuple, int, float)):
         raise TypeError("not numbers")
     try:
@@ -176,19 +181,57 @@ def array(value: Any) -> NDArray[Any]:
         raise TypeError("not numbers") from error
 
 
-def _numpy_parts(record: Record) -> tuple[int, str | None, Any]:
-    """Return length, dtype code and bytes of a pickled ndarray; the code is None for anything but plain numbers."""
+def shaped(value: Any) -> NDArray[Any]:
+    """Return numbers held as a (nested) list, a Tensor or a pickled numpy array in their own shape and type.
+
+    Raises DumpError for a tensor outside its file and TypeError for anything that is not numbers.
+    """
+    import numpy as np
+
+    if isinstance(value, Tensor):
+        return np.asarray(value.read())
+    if isinstance(value, Record):
+        return _from_record(value)
+    if isinstance(value, np.ndarray):
+        return value
+    if not isinstance(value, (list, tuple, arrays.array)):
+        raise TypeError("not numbers")
+    try:
+        numbers = np.asarray(value)
+    except (ValueError, OverflowError, RecursionError) as error:  # rows of unequal length, among others
+        raise TypeError("not numbers") from error
+    if numbers.dtype.kind not in "biuf":
+        raise TypeError("not numbers")
+    return numbers
+
+
+def _from_record(record: Record) -> NDArray[Any]:
+    """Return a pickled ndarray of plain numbers; raise TypeError for any other record."""
+    import numpy as np
+
     if isinstance(record.state, tuple) and len(record.state) == 5:  # protocol 2: _reconstruct, then BUILD
-        _, shape, dtype, _, raw = record.state
+        _, shape, dtype, columns_first, raw = record.state
+        order: Literal["C", "F"] = "F" if columns_first is True else "C"
     elif len(record.args) == 4:  # protocol 5: _frombuffer(bytes, dtype, shape, order)
-        raw, dtype, shape, _ = record.args
+        raw, dtype, shape, named = record.args
+        order = "F" if named == "F" else "C"
     else:
-        return 0, None, None
-    if not isinstance(dtype, Record) or not dtype.args or not isinstance(shape, tuple):
-        return 0, None, None
-    code, order = str(dtype.args[0]), "<"
+        raise TypeError("not an array of numbers")
+    code = _code(dtype)
+    sizes = isinstance(shape, tuple) and all(type(size) is int and size >= 0 for size in shape)
+    if code is None or not sizes or not isinstance(raw, (bytes, bytearray)) or len(shape) > MAX_DIMENSIONS:
+        raise TypeError("not an array of numbers")
+    if prod(shape) * int(code[-1]) != len(raw):
+        raise TypeError("an array whose bytes do not fit its shape")
+    return np.asarray(np.frombuffer(raw, dtype=code).reshape(shape, order=order))
+
+
+def _code(dtype: object) -> str | None:
+    """Return numpy's spelling of a pickled dtype; None for anything but plain numbers."""
+    if not isinstance(dtype, Record) or not dtype.args or not isinstance(dtype.args[0], str):
+        return None
+    code, order = dtype.args[0], "<"
     if isinstance(dtype.state, tuple) and len(dtype.state) > 1 and dtype.state[1] == ">":
         order = ">"
-    if code[:1] not in ("f", "i", "u", "b") or code[1:] not in ("1", "2", "4", "8"):
-        return 0, None, None
-    return prod(map(int, shape)), order + code, raw
+    plain = len(code) == 2 and code[0] in "fiub" and code[1] in "1248" and code != "f1"
+    return order + code if plain else None

@@ -7,43 +7,12 @@ is no ctrl-chord. ctrl+h and ctrl+j are never used: terminals send backspace and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from textual.binding import Binding, BindingType
 
 from runbook.text import Text
-
-
-@dataclass(frozen=True)
-class Action:
-    """One thing a key does.
-
-    scope: where it works. name: of the method, after "app." where the app serves it. keys: Textual key names, the
-    first is shown. title: short, for the footer. help: one sentence. foot: shown in the footer. palette: offered in
-    the palette.
-    """
-
-    scope: str
-    name: str
-    keys: tuple[str, ...]
-    title: Text
-    help: Text
-    foot: bool = False
-    palette: bool = True
-
-
-def _a(
-    scope: str,
-    name: str,
-    keys: str,
-    title: tuple[str, str],
-    help: tuple[str, str],
-    *,
-    foot: bool = False,
-    palette: bool = True,
-) -> Action:
-    return Action(scope, name, tuple(keys.split()), Text(*title), Text(*help), foot, palette)
-
+from runbook.tui.action import Action
+from runbook.tui.action import action as _a
+from runbook.tui.browse_actions import BROWSE_ACTIONS, BROWSE_SCOPES
 
 SCOPES = {
     "app": Text("Everywhere", "任何位置"),
@@ -53,6 +22,7 @@ SCOPES = {
     "tree": Text("Tree", "树"),
     "node": Text("Node", "节点"),
     "lines": Text("Evidence", "证据"),
+    **BROWSE_SCOPES,
 }
 
 ACTIONS = (
@@ -129,6 +99,14 @@ ACTIONS = (
         ),
     ),
     _a("start", "app.note", "n", ("note", "备注"), ("Write a note for the whole session.", "为整个会话写备注。")),
+    _a(
+        "start",
+        "app.browse",
+        "v",
+        ("browse", "浏览"),
+        ("Look into the bulk data of the evidence, page by page.", "逐页浏览证据中的大块数据。"),
+        foot=True,
+    ),
     _a("start", "app.export", "x", ("export", "导出"), ("Write the ticket.", "写出工单。"), foot=True),
     _a(
         "walk",
@@ -192,7 +170,18 @@ ACTIONS = (
         foot=True,
     ),
     _a("walk", "ask", "r", ("ask again", "重新询问"), ("Ask this node's probes again.", "重新询问本节点的探针。")),
-    _a("walk", "cancel", "c", ("cancel", "取消"), ("Cancel this node's running probes.", "取消本节点正在运行的探针。")),
+    _a("walk", "cancel", "s", ("stop", "停止"), ("Cancel this node's running probes.", "取消本节点正在运行的探针。")),
+    _a(
+        "walk",
+        "change",
+        "c",
+        ("changed copy", "修改副本"),
+        (
+            "At an experiment: write the changed copy of the launch script into the session.",
+            "在实验节点：将修改后的启动脚本副本写入会话。",
+        ),
+        foot=True,
+    ),
     _a(
         "walk",
         "add",
@@ -206,6 +195,13 @@ ACTIONS = (
         "t",
         ("attach run", "附上运行"),
         ("Attach the new run to this experiment.", "将新的运行附到该实验。"),
+    ),
+    _a(
+        "walk",
+        "app.browse",
+        "v",
+        ("browse", "浏览"),
+        ("Look into the bulk data of the run at this node.", "逐页浏览该节点所用运行的大块数据。"),
     ),
     _a("walk", "export", "x", ("export", "导出"), ("Write the ticket.", "写出工单。"), foot=True),
     _a("rows", "down", "j down", ("down", "下"), ("Next row.", "下一行。"), palette=False),
@@ -242,6 +238,7 @@ ACTIONS = (
     _a(
         "lines", "cited", "period", ("cited line", "引用行"), ("Back to the cited line.", "回到被引用的行。"), foot=True
     ),
+    *BROWSE_ACTIONS,
 )
 
 
@@ -274,6 +271,7 @@ NAMES = {
     "left": "Left",
     "right": "Right",
     "left_square_bracket": "[",
+    "slash": "/",
     "right_square_bracket": "]",
     "ctrl+p": "Ctrl+P",
 }

@@ -25,6 +25,7 @@ class Do(str, Enum):
     WAIT = "wait"
     EARLIER = "earlier"
     ATTACH = "attach"
+    CHANGE = "change"
     ADD = "add"
     ANSWER = "answer"
     ASK = "ask"
@@ -86,7 +87,10 @@ def _at_check(view: View, flow: Flow, node_id: str) -> Advice:  # noqa: PLR0911 
     busy = [probe for probe in node.probes if run is not None and (run, probe) in view.running]
     if busy:
         return Advice(Do.WAIT, view.word("do_wait", count=len(busy), key=key_of("walk", "cancel")))
-    if run is None:
+    arrival = view.state.arrival(flow.flow, node_id)
+    if run is None and (flow.flow, node_id) not in view.state.copies and view.can_change():
+        return Advice(Do.CHANGE, view.word("do_change"))
+    if run is None or (arrival is not None and arrival.lacks):
         return Advice(Do.ATTACH, view.word("do_attach"))
     earlier = earlier_answer(view.state.walk(flow.flow), node_id)
     if earlier is not None and earlier.answer in node.branches:

@@ -32,6 +32,7 @@ from runbook.triage import Report
 from runbook.tui import theme
 from runbook.tui.actions import bindings, of_scopes
 from runbook.tui.asking import Asking, Hands
+from runbook.tui.browse_pages import Pages
 from runbook.tui.deeds import Deeds, why
 from runbook.tui.inbox import Inbox
 from runbook.tui.page import Page
@@ -59,6 +60,9 @@ class RunbookApp(App[Desk]):
     .-ascii .-narrow TreePane { border-right: none; }
     .-ascii .-wide LinesPane { border-left: ascii $ink-line; }
     .-ascii NodePane #foot, .-ascii LinesPane #full, .-ascii StartScreen #about { border-top: ascii $ink-line; }
+    .-ascii SheetPane #row, .-ascii ReadingPane #token { border-top: ascii $ink-line; }
+    .-ascii ReadingPane VerticalScroll { border-top: ascii $ink-line; }
+    .-ascii ReadingPane #beside { border-left: ascii $ink-line; }
     .-ascii StartScreen #side { border-left: ascii $ink-line; }
     .-ascii Dialog > Vertical { border: ascii $ink-accent; }
     .-ascii Toast { border-left: ascii $ink-accent; }
@@ -83,6 +87,7 @@ class RunbookApp(App[Desk]):
         self.asking = Asking(desk, self.hands, self._trouble)
         self.deeds = Deeds(desk, self.hands, self.asking, self._trouble)
         self.wishes = Wishes(self)
+        self.pages = Pages(self.inbox.put)
         self.start_screen = StartScreen()
         self.guards_signals = False
         self._start = start
@@ -116,6 +121,8 @@ class RunbookApp(App[Desk]):
         self.set_interval(TICK, self._tick)
         if self.desk.state.items:
             self.asking.want(self._probes)
+        for (flow, _), run in self.desk.state.attached.items():
+            self.asking.want(self.desk.flow_probes(flow), run)
         for words in self.desk.warnings:
             self.say(words.say(self.desk.language), bad=True)
         if self._start and self._start in self.desk.catalog.flows:
@@ -315,6 +322,10 @@ class RunbookApp(App[Desk]):
         self.asking.want(self._probes, again=True)
         self.refresh_view()
 
+    def action_browse(self) -> None:
+        """Look into bulk data of the evidence."""
+        self.wishes.browse(self._page().run)
+
     def action_note(self) -> None:
         """Write a note for the whole session."""
         self.wishes.note()
@@ -346,6 +357,7 @@ def run_app(desk: Desk, start: str | None = None, *, ascii_only: bool = False) -
             app.guards_signals = True
             chosen = app.run()
             app.inbox.close()
+            app.pages.close()
             app.hands.finish(5.0)
             if chosen is None:
                 break

@@ -33,7 +33,7 @@ class Outcome:
     """What became of an export.
 
     words: the path that was written, or why nothing was. hide: a word that would have to be hidden first, "" when that
-    is not what it failed by; shown: its first characters.
+    is not what it failed by; shown: what names it without giving it away.
     """
 
     words: str
@@ -103,6 +103,10 @@ class Deeds:
     def attach(self, flow: Flow, node: str, path: str) -> None:
         """Attach the run in `path` to an experiment."""
         self.hands.do(lambda: self.desk.attach(flow.flow, node, path), self._check)
+
+    def change(self, flow: Flow, node: str) -> None:
+        """Write the changed copy that an experiment asks for."""
+        self.hands.do(lambda: self.desk.change(flow.flow, node), self._check)
 
     def ask_again(self, flow: Flow, node: str) -> None:
         """Ask a node's probes again."""

@@ -14,6 +14,7 @@ from runbook.text import sanitise
 from runbook.triage import Standing
 from runbook.tui import paint
 from runbook.tui.advice import answer_words
+from runbook.tui.experimenttext import arrival_block, experiment_blocks
 from runbook.tui.view import View
 from runbook.tui.words import KINDS
 from runbook.walk import By, earlier_answer
@@ -41,12 +42,19 @@ def node_text(view: View, flow: Flow, node_id: str, width: int, chosen: int) -> 
     if node.note is not None:
         bar = Content.styled(f"{view.signs.bar} ", view.ink.dim)
         blocks.append(paint.wrapped(Content.styled(view.say(node.note), view.ink.dim), width, 0, bar))
-    if node.change is not None:
+    attached = view.state.arrival(flow.flow, node_id)
+    if node.change is not None and attached is None and (flow.flow, node_id) not in view.state.copies:
         blocks.append(_section(view, "change", change_lines(view, node.change)))
+    if attached is not None:
+        blocks.append(arrival_block(view, attached, width))
+    else:
+        blocks += experiment_blocks(view, flow, node_id, width)
     if node.is_leaf:
         blocks += _leaf(view, flow, node_id, node, width, chosen)
     else:
         blocks += _check(view, flow, node_id, node, width, chosen)
+    if attached is not None:
+        blocks += experiment_blocks(view, flow, node_id, width)
     notes = [note for note in view.state.notes if note.flow == flow.flow and note.node == node_id]
     if notes:
         said = [Content.assemble(sanitise(note.words), (f"  {sanitise(note.who)}", view.ink.dim)) for note in notes]
@@ -105,8 +113,6 @@ def _check(view: View, flow: Flow, node_id: str, node: Node, width: int, chosen:
     run = view.state.run_at(flow, node_id)
     findings = view.state.findings_at(flow, node_id)
     blocks: list[Content] = []
-    if run:
-        blocks.append(Content.styled(view.word("attached", run=sanitise(run)), view.ink.dim))
     first = 0
     for probe in node.probes:
         running = view.running.get((run or "", probe)) if run is not None else None

@@ -9,7 +9,8 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from runbook.text import sanitise
-from runbook.tui.actions import Action, of_scopes, show_key
+from runbook.tui.action import Action
+from runbook.tui.actions import of_scopes, show_key
 from runbook.tui.paint import left_cut
 from runbook.tui.view import View
 
@@ -72,6 +73,11 @@ class Page(Screen[None]):
         want = view.word("too_small", w=MINIMUM[0], h=MINIMUM[1], have_w=width, have_h=height)
         self.query_one("#small", Static).update(Content(want))
 
+    @property
+    def run(self) -> str:
+        """Return which run of the session the page is about."""
+        return ""
+
     def foot_scopes(self) -> tuple[str, ...]:
         """Return whose keys the foot shows, the nearest first."""
         return (self.scope,)
@@ -129,6 +135,8 @@ class Page(Screen[None]):
         line = Content("")
         for action in of_scopes(*self.foot_scopes()):
             part = self._key(view, action)
+            if action.name == "app.browse" and not view.browsers(self.run):
+                continue
             if action.foot and line.cell_length + part.cell_length + last.cell_length + 6 <= width:
                 line = Content.assemble(line, part, "   ")
         return Content.assemble(line, last)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from textual.content import Content
 
-from runbook.finding import Citation, Finding, Grid, Measurement, Table
+from runbook.chart import chart_of
+from runbook.finding import Citation, Finding, Grid, Measurement, Plot, Table
 from runbook.glyphs import VERDICTS
 from runbook.picture import proposal_lines
+from runbook.plot import Drawn, Fidelity, plot_lines
 from runbook.text import sanitise
 from runbook.tui.signs import Signs
 from runbook.tui.view import STILL_AFTER, Running, View
@@ -24,6 +27,10 @@ LABELS = 16
 """Columns of a grid that are named one by one."""
 ROW_LIMIT = 24
 """Rows of a table drawn in a pane; the ticket has them all."""
+PLOT_WIDTH = 100
+"""Widest plot, in cells: a wider one is no clearer."""
+PLOT_ROWS = (6, 12)
+"""Fewest and most rows of a plot's canvas; between them a plot is an eighth as high as it is wide."""
 
 
 def lines(*parts: Content | str) -> Content:
@@ -159,6 +166,26 @@ def grid_block(view: View, grid: Grid, width: int) -> Content:
     return lines(*parts)
 
 
+def plot_block(view: View, plot: Plot, width: int) -> Content:
+    """Return a plot with its legend; letters and signs tell what the colours repeat."""
+    ink = view.ink
+    inks = {"": "", "strong": ink.strong}
+    wide = min(width, PLOT_WIDTH)
+    high = min(max(wide // 8, PLOT_ROWS[0]), PLOT_ROWS[1])
+    fidelity = Fidelity.ASCII if view.signs.ascii_only else Fidelity.BRAILLE
+    drawn = [
+        Content.assemble(*((piece.words, inks.get(piece.role, view.role_ink(piece.role))) for piece in pieces)).rstrip()
+        for pieces in _drawn(plot, wide, high, fidelity, view.language)
+    ]
+    return lines(wrapped(Content.styled(view.say(plot.title), ink.strong), width), *drawn)
+
+
+@lru_cache(maxsize=32)
+def _drawn(plot: Plot, width: int, height: int, fidelity: Fidelity, language: str) -> Drawn:
+    """Return the lines of a plot; a pane is redrawn ten times a second while probes run, its plots do not change."""
+    return plot_lines(chart_of(plot, language), width, height, fidelity, language)
+
+
 def finding_block(view: View, finding: Finding, width: int, first: int, chosen: int) -> Content:
     """Return a finding with all that proves it.
 
@@ -181,6 +208,7 @@ def finding_block(view: View, finding: Finding, width: int, first: int, chosen: 
         parts.append(citation_block(view, citation, width, chosen=first + i == chosen))
     if finding.measurements:
         parts.append(indent(measurement_rows(view, finding.measurements, width - 2), 2))
+    parts += [indent(plot_block(view, plot, width - 2), 2) for plot in finding.plots]
     parts += [indent(grid_block(view, grid, width - 2), 2) for grid in finding.grids]
     parts += [indent(table_block(view, table, width - 2), 2) for table in finding.tables]
     parts += [indent(edit_block(view, path, lines), 2) for path, lines in proposal_lines(finding)]

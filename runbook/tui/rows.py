@@ -30,12 +30,17 @@ EMPTY = Content("")
 
 @dataclass(frozen=True)
 class Row:
-    """One row. right: dim words at the right edge, left out where they do not fit. rest: the cursor may rest on it."""
+    """One row.
+
+    right: dim words at the right edge, left out where they do not fit. beside: what follows the content, left out where
+    there is no room for it beside `right`. rest: the cursor may rest on it.
+    """
 
     key: str
     content: Content
     right: Content = EMPTY
     rest: bool = True
+    beside: Content = EMPTY
 
 
 class LazyRows(Sequence[Row]):
@@ -167,7 +172,10 @@ class Rows(ScrollView, can_focus=True):
             else Content("  ")
         )
         left, right, room = row.content, row.right, width - 3
-        if right.cell_length and left.cell_length + right.cell_length + 2 <= room:
+        kept = right.cell_length + 2 if right.cell_length and left.cell_length + right.cell_length + 2 <= room else 0
+        if row.beside.cell_length and left.cell_length + row.beside.cell_length + 1 + kept <= room:
+            left = Content.assemble(left, " ", row.beside)
+        if kept:
             left = Content.assemble(left, " " * (room - left.cell_length - right.cell_length), right)
         elif self.shift:
             left = left[self.shift :]

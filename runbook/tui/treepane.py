@@ -6,13 +6,18 @@ from textual.content import Content
 
 from runbook.flow.model import Flow
 from runbook.glyphs import MARKS
+from runbook.plot import spark_of
 from runbook.text import sanitise
 from runbook.tui.actions import bindings
 from runbook.tui.advice import mark_of
+from runbook.tui.nodetext import spoken
 from runbook.tui.outline import Line, outline, visible
 from runbook.tui.rows import LazyRows, Row, Rows
 from runbook.tui.view import View
 from runbook.walk import Mark
+
+SPARK_WIDTH = 8
+"""Cells of the sparkline beside a node whose finding has a plot."""
 
 
 class TreePane(Rows):
@@ -99,7 +104,8 @@ class TreePane(Rows):
             content = Content.assemble(
                 (rails, ink.dim), (f"{view.sign(sign)} ", view.role_ink(sign.role)), (name, style), (folded, ink.dim)
             )
-        return Row(line.key, content, Content.styled(sanitise(line.answer), ink.dim))
+        beside = Content.styled("" if line.again else _spark(view, flow, line.node), ink.accent)
+        return Row(line.key, content, Content.styled(sanitise(line.answer), ink.dim), beside=beside)
 
     def action_fold(self) -> None:
         """Fold the branch of the cursor, or go to its parent."""
@@ -127,3 +133,14 @@ class TreePane(Rows):
         """Go to the node at which the walk stands."""
         self.go_to(self._here)
         self.move_to(self.cursor)
+
+
+def _spark(view: View, flow: Flow, node: str) -> str:
+    """Return the numbers behind a check as a sparkline, "" when its findings have no plot.
+
+    A cause has none of its own: it would repeat those of the check that decides it.
+    """
+    if flow.nodes[node].is_leaf:
+        return ""
+    sparks = (spark_of(finding, SPARK_WIDTH, ascii_only=view.signs.ascii_only) for finding in spoken(view, flow, node))
+    return next((spark for spark in sparks if spark), "")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from textual.content import Content
 
+from runbook.browse import Browser
 from runbook.catalog import Catalog
 from runbook.flow.model import Flow
 from runbook.glyphs import Sign, as_cut
@@ -86,6 +87,16 @@ class View:
             and slot.holds == "url"
             for item in self.state.items
         )
+
+    def browsers(self, run: str = "") -> list[Browser]:
+        """Return the browsers whose evidence is there."""
+        evidence = self.state.evidence(run)
+        return [browser for browser in self.catalog.browsers.values() if not browser.lacks(evidence)]
+
+    def can_change(self) -> bool:
+        """Return whether the first run holds a file of which a changed copy can be written."""
+        evidence = self.state.evidence()
+        return any(evidence.paths(slot) for slot in self.catalog.changers)
 
     def verdict_of(self, cause: str) -> Verdicted | None:
         """Return how a cause stands in the report."""

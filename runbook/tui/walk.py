@@ -54,6 +54,12 @@ class WalkScreen(Page):
         self.node = node
         self._here = ""
 
+    @property
+    def run(self) -> str:
+        """Return the run that the node is about."""
+        node = self.node or self._here
+        return (self.view.state.run_at(self.flow, node) or "") if self.view is not None and node else ""
+
     def foot_scopes(self) -> tuple[str, ...]:
         """Return whose keys the foot shows: those of the evidence first while it has the focus."""
         return ("lines", "walk") if isinstance(self.focused, Lines) else ("walk",)
@@ -233,6 +239,10 @@ class WalkScreen(Page):
     def action_add(self) -> None:
         """Add evidence."""
         self._wish("add")
+
+    def action_change(self) -> None:
+        """Write the changed copy that this experiment asks for."""
+        self._wish("change")
 
     def action_attach(self) -> None:
         """Attach a run to this experiment."""

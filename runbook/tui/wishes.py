@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 from textual.message import Message
 
+from runbook.browse import Browser
 from runbook.evidence import Item
 from runbook.flow.model import Flow
 from runbook.text import sanitise
@@ -51,6 +52,7 @@ class Wishes:
             "cancel": lambda: deeds.cancel(flow, node),
             "export": self.export,
             "start": self.app.action_up,
+            "change": lambda: self.change(flow, node),
             "attach": lambda: self.attach(flow, node),
             "add": lambda: self.add(target, self.app.desk.state.run_at(flow, node) or ""),
             "note": lambda: self.note(wish.flow, node),
@@ -92,6 +94,13 @@ class Wishes:
         """Write a note."""
         view = self.app.view()
         self._ask(view.word("note_title"), view.word("note_hint"), lambda words: self.app.deeds.note(words, flow, node))
+
+    def change(self, flow: Flow, node: str) -> None:
+        """Write the changed copy of an experiment."""
+        if flow.nodes[node].kind != "experiment":
+            self.app.say(self.app.word("no_experiment"))
+            return
+        self.app.deeds.change(flow, node)
 
     def attach(self, flow: Flow, node: str) -> None:
         """Attach a run to an experiment."""
@@ -148,6 +157,11 @@ class Wishes:
         The wish's target is the index of the action, "" for the first that has a command.
         """
         app = self.app
+        copy = app.desk.state.copies.get((wish.flow, wish.node))
+        if copy is not None and copy.command and not wish.target:
+            app.copy_to_clipboard(copy.command)
+            app.deeds.keep_command(copy.command, f"{wish.flow}-{wish.node}.sh", self._copied)
+            return
         actions = app.desk.catalog.flows[wish.flow].nodes[wish.node].actions
         with_command = [i for i, action in enumerate(actions) if action.command]
         index = int(wish.target) if wish.target else next(iter(with_command), -1)
@@ -156,11 +170,41 @@ class Wishes:
             return
         command = actions[index].command or ""
         app.copy_to_clipboard(command)
+        app.deeds.keep_command(command, f"{wish.flow}-{wish.node}-{index + 1}.sh", self._copied)
 
-        def kept(path: str) -> None:
-            app.say(app.word("copied", path=sanitise(path)) if path else app.word("copied_only"))
+    def _copied(self, path: str) -> None:
+        """Say where a command was put. path: the named file, "" when it could not be written."""
+        self.app.say(self.app.word("copied", path=sanitise(path)) if path else self.app.word("copied_only"))
 
-        app.deeds.keep_command(command, f"{wish.flow}-{wish.node}-{index + 1}.sh", kept)
+    def browse(self, run: str) -> None:
+        """Open the browser whose evidence is there, the one that is chosen of several, or say what it would need."""
+        from runbook.tui.dialogs import Choose
+
+        app, view = self.app, self.app.view()
+        ready = view.browsers(run)
+        if len(ready) == 1:
+            self._browse(ready[0], run)
+        elif ready:
+            named = {browser.id: browser for browser in ready}
+            choices = [(id, Content(view.say(browser.title))) for id, browser in named.items()]
+            app.push_screen(
+                Choose(view, view.word("browse_title"), choices),
+                lambda word: self._browse(named[word], run) if word else None,
+            )
+        elif view.catalog.browsers:
+            needs = [need for browser in view.catalog.browsers.values() for need in browser.needs]
+            app.say(app.word("nothing_to_browse", slots=", ".join(dict.fromkeys(needs)).replace("|", " / ")))
+        else:
+            app.say(app.word("no_browser"))
+
+    def _browse(self, browser: Browser, run: str) -> None:
+        from runbook.tui.browse import BrowseScreen
+
+        app = self.app
+        screen = BrowseScreen(browser, app.desk.state.evidence(run), app.pages)
+        screen.view = app.view()
+        app.push_screen(screen)
+        app.call_after_refresh(app.refresh_view)
 
     def export(self) -> None:
         """Write the ticket."""

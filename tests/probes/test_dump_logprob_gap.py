@@ -70,7 +70,8 @@ def test_nan_tokens_are_counted_not_averaged(tmp_path: Path) -> None:
     train(tmp_path, 0, [{"sample_index": 0, "log_probs": [math.nan, -1.0], "rollout_log_probs": [-1.0, -1.0]}])
     finding = of(tmp_path)
     assert word(finding) == "ok:agree"
-    assert "1 tokens are not finite" in finding.summary.en
+    assert "over 1 token of 1 sample" in finding.summary.en
+    assert "1 token without a finite number" in finding.summary.en
 
 
 def rollout(folder: Path, samples: list[dict[str, Any]]) -> None:

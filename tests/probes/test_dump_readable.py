@@ -49,6 +49,17 @@ def test_a_cut_dump_among_whole_ones_is_found(tmp_path: Path) -> None:
     assert [Path(citation.path).name for citation in finding.citations] == ["10_0.pt"]
 
 
+def test_what_was_not_opened_is_not_said_to_open(tmp_path: Path) -> None:
+    """Of twenty dumps twelve are opened, and of the others only the ends are looked at: the summary says so."""
+    whole = (DUMPS / "kl-zero" / "0_0.pt").read_bytes()
+    for number in range(20):
+        (tmp_path / f"{number}_0.pt").write_bytes(whole)
+    finding = of(tmp_path)
+    assert word(finding) == "ok:readable"
+    assert finding.summary.en.startswith("12 dumps with ")
+    assert finding.summary.en.endswith("opened safely; of 8 more only the ends were looked at.")
+
+
 def test_empty_files_and_dumps_without_samples_are_empty(tmp_path: Path) -> None:
     """Zero bytes and zero samples are both nothing to look at."""
     (tmp_path / "0.pt").write_bytes(b"")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.dumps import files_of, index_of, mask_of, numbers, spread
+from probes.dumps import files_of, index_of, numbers, spread
 from probes.readers.rollout_dump import DumpFile
 from tests.helpers import evidence_of
 from tests.probes.readers.pickles import DUMPS
@@ -31,14 +30,6 @@ def test_both_slots_are_read_and_content_sorts_them() -> None:
     evidence = evidence_of(("rollout_dump", folder), ("train_dump", folder / "train"))
     assert [Path(file.path).name for file in files_of(evidence, "rollout")] == ["0.pt"]
     assert [Path(file.path).name for file in files_of(evidence, "train")] == ["0_0.pt"]
-
-
-def test_a_mask_of_another_length_is_no_mask() -> None:
-    """Context-parallel slices come with the mask of the whole response, which says nothing about the slice."""
-    assert np.asarray(mask_of({"loss_masks": [1, 0, 1]}, 3)).tolist() == [True, False, True]
-    assert np.asarray(mask_of({"loss_mask": [0, 1]}, 2)).tolist() == [False, True]
-    assert mask_of({"loss_mask": [0, 1]}, 3) is None
-    assert mask_of({}, 3) is None
 
 
 def test_a_field_that_is_not_numbers_is_absent() -> None:

@@ -59,7 +59,7 @@ async def test_triage_runs_by_itself_and_enter_goes_to_the_proven_cause() -> Non
 
 
 async def test_a_slow_probe_shows_its_own_progress_and_is_cancelled() -> None:
-    """While a probe runs the keys work, its line counts, after three seconds it says so, and `c` ends it at once."""
+    """While a probe runs the keys work, its line counts, after three seconds it says so, and `s` ends it at once."""
     with a_desk(ev.FlowStarted("soup"), answers=False) as desk:
         app = RunbookApp(desk, "soup")
         async with app.run_test(notifications=True, size=(100, 30)) as pilot:
@@ -69,12 +69,12 @@ async def test_a_slow_probe_shows_its_own_progress_and_is_cancelled() -> None:
             text = drawn(app)
             assert "still running" in text
             assert "loaves" in text
-            assert "c cancels" in text
+            assert "s cancels" in text
             began = time.monotonic()
             await pilot.press("question_mark")
             assert isinstance(app.screen, Keys)
             assert time.monotonic() - began < 1.0
-            await pilot.press("escape", "c")
+            await pilot.press("escape", "s")
             await settle(pilot, 5)
             assert "cancelled" in drawn(app)
             assert desk.state.findings_of()["kitchen.slow"].verdict is Verdict.UNKNOWN

@@ -10,7 +10,7 @@ import pytest
 from textual.pilot import Pilot
 
 from runbook.evidence import Item
-from runbook.finding import Citation, Finding, Grid, Measurement, Table, Verdict
+from runbook.finding import Citation, Curve, Finding, Grid, Measurement, Plot, Table, Verdict
 from runbook.flow.model import Node
 from runbook.session import events as ev
 from runbook.session.store import SessionInfo
@@ -29,6 +29,7 @@ WORDS = Text(EVIL, EVIL)
 def hostile_finding(path: str) -> Finding:
     """Return a finding made without any of the safe builders."""
     citation = Citation(path, 1, 0, EVIL, 3)
+    curve = Curve(EVIL, ((0.0, 1.0), (1.0, None), (2.0, 3.0)))
     return Finding(
         Verdict.PROBLEM,
         "cold",
@@ -36,6 +37,7 @@ def hostile_finding(path: str) -> Finding:
         citations=(citation,),
         measurements=(Measurement(EVIL, 1.0, EVIL, 2.0, EVIL),),
         tables=(Table(WORDS, (EVIL, EVIL), ((EVIL, EVIL),)),),
+        plots=(Plot(WORDS, EVIL, EVIL, (curve, curve), ((1.0, WORDS),), ((2.0, WORDS),)),),
         grids=(Grid(WORDS, (EVIL,), (EVIL,), (EVIL,), ((EVIL, WORDS, "bad"),)),),
         settle_with=WORDS,
         probe="kitchen.oven",

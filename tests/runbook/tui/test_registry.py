@@ -14,7 +14,11 @@ from runbook.flow.model import Change
 from runbook.session.state import SessionState
 from runbook.triage import Report
 from runbook.tui import actions, frame, theme
+from runbook.tui.action import Action
 from runbook.tui.app import RunbookApp
+from runbook.tui.browse import BrowseScreen
+from runbook.tui.browse_sheet import SheetRows
+from runbook.tui.browse_tokens import Tokens
 from runbook.tui.linespane import Lines
 from runbook.tui.nodepane import Reading
 from runbook.tui.nodetext import change_lines
@@ -34,6 +38,9 @@ SERVING = {
     "tree": TreePane,
     "node": Reading,
     "lines": Lines,
+    "browse": BrowseScreen,
+    "sheet": SheetRows,
+    "reading": Tokens,
 }
 
 
@@ -44,7 +51,7 @@ def test_the_key_table_in_docs_is_the_registry() -> None:
 
 
 @pytest.mark.parametrize("action", actions.ACTIONS, ids=lambda action: f"{action.scope}.{action.name}")
-def test_every_action_is_served_and_needs_no_chord(action: actions.Action) -> None:
+def test_every_action_is_served_and_needs_no_chord(action: Action) -> None:
     """Each action has its method, words in both languages, and a first key that is no ctrl-chord."""
     on_app, _, name = action.name.rpartition(".")
     assert hasattr(RunbookApp if on_app else SERVING[action.scope], f"action_{name}")
@@ -54,7 +61,18 @@ def test_every_action_is_served_and_needs_no_chord(action: actions.Action) -> No
     assert not {"ctrl+h", "ctrl+j", "ctrl+i", "ctrl+m"} & set(action.keys)
 
 
-@pytest.mark.parametrize("scopes", [("start", "app"), ("walk", "app"), ("rows", "tree"), ("rows", "lines"), ("node",)])
+@pytest.mark.parametrize(
+    "scopes",
+    [
+        ("start", "app"),
+        ("walk", "app"),
+        ("rows", "tree"),
+        ("rows", "lines"),
+        ("node",),
+        ("browse", "sheet", "app"),
+        ("browse", "reading", "app"),
+    ],
+)
 def test_keys_that_are_active_together_do_not_clash(scopes: tuple[str, ...]) -> None:
     """No key stands for two actions of one page or of one pane."""
     keys = [key for action in actions.of_scopes(*scopes) for key in action.keys]
@@ -89,7 +107,7 @@ def test_every_word_is_used() -> None:
 
 def test_words_that_name_a_key_name_the_registrys() -> None:
     """The words that tell which key does something take it from the registry, by its name on the keyboard."""
-    assert actions.key_of("walk", "cancel") == "c"
+    assert actions.key_of("walk", "cancel") == "s"
     assert actions.key_of("start", "app.add") == "a"
     assert actions.key_of("walk", "add") == "+"
     with pytest.raises(KeyError):
