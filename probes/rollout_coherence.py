@@ -15,14 +15,17 @@ from probes import dumps, logs, printed_samples
 from probes.dumps import Read
 from probes.printed_samples import PrintedRollout
 from probes.readers import joblog
+from probes.rollout_plots import rollout_plots
 from probes.samples import Judged, Verdicts, judge_dump
 from probes.thresholds import samples as limit
 from runbook.evidence import Evidence
 from runbook.finding import Citation, Finding, Measurement, Table, Verdict, cite, found
 from runbook.probe import Progress, probe
-from runbook.text import Text
+from runbook.text import Text, sanitise
 
 _SHOWN = 20
+_NAMED = 8
+"""Samples that the summary names."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,14 @@ def coherence(evidence: Evidence, report: Progress) -> Finding:
 
 
 def _of_dump(path: str, number: int | None, verdicts: Verdicts) -> _Rollout:
-    places = tuple(cite(path, f"sample {sample.index}: {sample.excerpt}") for sample in _worst_first(verdicts)[:3])
+    places = tuple(
+        cite(path, f"sample {sample.index}{_from(sample)}: {sample.excerpt}") for sample in _worst_first(verdicts)[:3]
+    )
     return _Rollout(f"rollout {number}" if number is not None else path.rsplit("/", 1)[-1], number, verdicts, places)
+
+
+def _from(sample: Judged) -> str:
+    return f", from character {sample.judgement.start:,} on" if sample.judgement.start else ""
 
 
 def _seen(read: Read) -> Text:
@@ -99,7 +108,11 @@ def _finding(rollouts: list[_Rollout], seen: Text) -> Finding:
     told = bad[0] if bad else rollouts[0]
     garbled, count = len(told.verdicts.of("garbled")), len(told.verdicts.samples)
     en, zh = {
-        "coherent": ("is coherent text", "是正常文本"),
+        "coherent": (
+            ("is coherent text", "是正常文本")
+            if told.verdicts.of("coherent")
+            else ("is not garbled: its responses are too short to show more", "没有乱码：回复太短，无法作更多判断")
+        ),
         "partly-garbled": (
             f"is partly garbled: {garbled} of {count} samples",
             f"部分乱码：{count} 个样本中有 {garbled} 个",
@@ -108,8 +121,13 @@ def _finding(rollouts: list[_Rollout], seen: Text) -> Finding:
         "empty": (f"is empty: {len(told.verdicts.of('empty'))} of {count} responses", "回复为空"),
     }[told.answer]
     if told.answer in ("garbled", "partly-garbled"):
-        why = told.verdicts.of("garbled")[0].judgement.why
-        en, zh = f"{en} ({why.en})", f"{zh}（{why.zh}）"
+        bad_samples = told.verdicts.of("garbled")
+        why, named = bad_samples[0].judgement.why, _named(bad_samples)
+        en, zh = f"{en} ({named.en}; {why.en})", f"{zh}（{named.zh}；{why.zh}）"
+        later = sum(sample.judgement.start > 0 for sample in bad_samples)
+        if later:
+            en += f"; coherent at first and broken later: {later} of them"
+            zh += f"；其中 {later} 个开头正常、中途变坏"
         if told is not rollouts[0]:
             en += f"; {rollouts[0].name} is coherent, so it began after a weight update"
             zh += f"；{rollouts[0].name} 正常，因此是权重更新之后才出现"
@@ -124,7 +142,15 @@ def _finding(rollouts: list[_Rollout], seen: Text) -> Finding:
         citations=told.places,
         measurements=(*proof, *_measurements(told.verdicts)),
         tables=(_rollout_table(rollouts, told), _sample_table(told)),
+        plots=rollout_plots([(each.number, each.verdicts) for each in rollouts], told.number if bad else None),
     )
+
+
+def _named(samples: tuple[Judged, ...]) -> Text:
+    """Name the samples by their indices, the first few of many."""
+    indices = ", ".join(str(sample.index) for sample in samples[:_NAMED])
+    more = "…" if len(samples) > _NAMED else ""
+    return Text(f"sample{'s' if len(samples) > 1 else ''} {indices}{more}", f"样本 {indices}{more}")
 
 
 def _proof(told: _Rollout, rollouts: list[_Rollout]) -> tuple[tuple[Measurement, ...], bool]:
@@ -183,8 +209,16 @@ def _rollout_table(rollouts: list[_Rollout], told: _Rollout) -> Table:
 
 def _sample_table(rollout: _Rollout) -> Table:
     rows = tuple(
-        (str(sample.index), sample.judgement.kind, sample.judgement.why.en, sample.status, sample.excerpt)
+        (
+            str(sample.index),
+            sample.judgement.kind,
+            f"{sample.judgement.start:,}" if sample.judgement.kind == "garbled" else "",
+            sanitise(sample.judgement.why.en),
+            sanitise(sample.judgement.why.zh),
+            sample.status,
+            sample.excerpt,
+        )
         for sample in _worst_first(rollout.verdicts)[:_SHOWN]
     )
     title = Text(f"Samples of {rollout.name}", f"{rollout.name} 的样本")
-    return Table(title, ("sample", "verdict", "why", "status", "response"), rows)
+    return Table(title, ("sample", "verdict", "from character", "why", "原因", "status", "response"), rows)

@@ -7,19 +7,25 @@ the responses that can be judged: aborted samples and answers of one word are le
 from __future__ import annotations
 
 import math
+from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from probes.dumps import index_of, numbers
 from probes.readers.dump_errors import DumpError
 from probes.readers.rollout_dump import Dump
-from probes.text_quality import Judgement, judge
+from probes.rollout_drawn import drawn_at_random
+from probes.text_quality import Judgement, judge, odd
 from probes.thresholds import samples as limit
-from runbook.text import sanitise
+from probes.thresholds import text as text_limit
+from runbook.text import Text, sanitise
 
 MAX_SAMPLES = 2048
 """Samples judged in one dump, spread evenly."""
 EXCERPT = 160
+BEFORE = 40
+"""Characters shown of the coherent text before the place where a response breaks."""
 _LEFT_OUT = ("aborted", "failed", "pending")
 
 
@@ -41,8 +47,10 @@ class Judged:
 
     @property
     def excerpt(self) -> str:
-        """Return the beginning of the response as safe text, blanks folded."""
-        return sanitise(" ".join(self.text[: EXCERPT * 4].split()), EXCERPT)
+        """Return the beginning of the response, or of what is garbled in it, as safe text, blanks folded."""
+        start = max(self.judgement.start - BEFORE, 0)
+        shown = " ".join(self.text[start : start + EXCERPT * 4].split())
+        return sanitise(f"…{shown}" if start else shown, EXCERPT)
 
 
 @dataclass(frozen=True)
@@ -106,9 +114,9 @@ class Verdicts:
         return sum(known) / len(known) if known else None
 
 
-def judge_dump(dump: Dump) -> Verdicts:
-    """Judge the responses of a rollout dump; aborted, failed and pending samples are left out."""
-    step = max(1, -(-len(dump.samples) // MAX_SAMPLES))
+def judge_dump(dump: Dump, most: int = MAX_SAMPLES) -> Verdicts:
+    """Judge at most `most` responses of a rollout dump; aborted, failed and pending samples are left out."""
+    step = max(1, -(-len(dump.samples) // most))
     chosen = [(place, sample) for place, sample in enumerate(dump.samples) if place % step == 0]
     return Verdicts(
         tuple(
@@ -121,25 +129,59 @@ def judge_dump(dump: Dump) -> Verdicts:
 
 def _judge(sample: dict[str, Any], place: int) -> Judged:
     response: str = sample["response"]
-    log_prob, length = _mean_log_prob(sample), sample.get("response_length")
-    return Judged(
-        index_of(sample, place),
-        place,
-        response,
+    log_probs, length, status = (
+        _numbers(sample, "rollout_log_probs"),
+        sample.get("response_length"),
         str(sample.get("status") or ""),
-        length if isinstance(length, int) else 0,
-        log_prob,
-        judge(response, log_prob),
+    )
+    mean = sum(log_probs) / len(log_probs) if log_probs else None
+    judgement = judge(response, mean, ended={"completed": True, "truncated": False}.get(status))
+    if judgement.kind == "coherent":
+        judgement = _by_ids(sample, response) or _by_tail(response, log_probs) or judgement
+    return Judged(
+        index_of(sample, place), place, response, status, length if isinstance(length, int) else 0, mean, judgement
     )
 
 
-def _mean_log_prob(sample: dict[str, Any]) -> float | None:
-    """Return the mean of the engine's log-probs, zeros of tool output included (they only raise it)."""
-    value = sample.get("rollout_log_probs")
-    try:
-        if isinstance(value, list) and value:
-            return float(sum(value)) / len(value)
-        values = numbers(sample, "rollout_log_probs")
-    except (DumpError, TypeError):
+def _by_ids(sample: dict[str, Any], response: str) -> Judgement | None:
+    """Judge by the ids of the response's tokens."""
+    length = sample.get("response_length")
+    if not isinstance(length, int) or length < text_limit.IDS_WINDOW.value:
         return None
-    return float(values.mean()) if values is not None and len(values) else None
+    ids = _numbers(sample, "tokens")
+    found = drawn_at_random(ids[-length:], response) if len(ids) >= length else None
+    return None if found is None else Judgement("garbled", found.why, start=int(len(response) * found.share))
+
+
+def _by_tail(response: str, log_probs: Sequence[float]) -> Judgement | None:
+    """Judge the end of a response from where the log-probs stay extremely low, when odd text agrees."""
+    size = int(limit.TAIL_WINDOW.value)
+    start = len(log_probs)
+    while start >= size and sum(log_probs[start - size : start]) <= text_limit.DRAWN_AT_RANDOM.value * size:
+        start -= size
+    if len(log_probs) - start < limit.TAIL_TOKENS.value:
+        return None
+    place = int(len(response) * start / len(log_probs))
+    if not odd(response[place:]):
+        return None
+    mean = sum(log_probs[start:]) / (len(log_probs) - start)
+    why = Text(
+        f"no sentences from token {start:,} on; mean log-prob {mean:.1f} there: drawn nearly at random",
+        f"从第 {start:,} 个词元起不成句；其平均 log-prob {mean:.1f}：近乎随机采样",
+    )
+    return Judgement("garbled", why, start=place)
+
+
+def _numbers(sample: dict[str, Any], name: str) -> Sequence[float]:
+    """Return a per-token field, a list or a tensor; empty where it is absent or is not numbers.
+
+    Of log-probs the zeros of tool output are included; they only raise the mean.
+    """
+    value = sample.get(name)
+    try:
+        if not isinstance(value, list):
+            found = numbers(sample, name)
+            value = [] if found is None else found.tolist()
+        return array("d", value)
+    except (DumpError, TypeError, OverflowError):
+        return array("d")

@@ -63,7 +63,7 @@ def test_every_sample_is_shown_with_its_reason() -> None:
     """The table of samples begins with the garbled ones and says why."""
     table = of_dumps(DUMPS / "half").tables[1]
     assert [row[1] for row in table.rows[:12]] == ["garbled"] * 12
-    assert all("token salad" in row[2] for row in table.rows[:12])
+    assert all("token salad" in row[3] for row in table.rows[:12])
     assert {row[1] for row in table.rows[12:]} == {"coherent"}
 
 
@@ -86,7 +86,7 @@ def test_the_share_of_garbled_samples_decides(garbled: int, fine: int, answer: s
 def test_only_as_many_as_no_mistake_explains_are_a_problem(
     garbled: int, fine: int, verdict: str, tmp_path: Path
 ) -> None:
-    """With 3 in 2,900 misjudged, one of one is 1e-3, two of four 6e-6, two of 22 2.5e-4, four of 24 1e-8."""
+    """With 2 in 1,000 misjudged, one of one is 2e-3, two of four 2e-5, two of 22 9e-4, four of 24 2e-7."""
     write(tmp_path, 0, *[GARBLED["rare-chinese"]] * garbled, *[HEALTHY["en-prose"]] * fine)
     finding = of_dumps(tmp_path)
     assert finding.verdict.value == verdict
@@ -99,6 +99,7 @@ def test_short_and_aborted_samples_do_not_dilute_the_share(tmp_path: Path) -> No
     assert of_dumps(tmp_path).answer == "garbled"
     write(tmp_path, 0, *["42"] * 40)
     assert of_dumps(tmp_path).answer == "coherent"
+    assert "too short" in of_dumps(tmp_path).summary.en
     write(tmp_path, 0, "", "", "", status="aborted")
     assert word(of_dumps(tmp_path)) == "unknown"
 
@@ -133,6 +134,32 @@ def test_a_folder_of_many_dumps_is_read_in_part_and_says_so(tmp_path: Path) -> N
     finding = of_dumps(tmp_path)
     assert finding.summary.en.startswith("Rollout 39 is garbled")
     assert "(12 of 40 dumps read)" in finding.summary.en
+
+
+def test_the_summary_names_the_samples_the_reason_and_how_many_break_later(tmp_path: Path) -> None:
+    """Indices and reasons are told in both languages, and that some responses begin well."""
+    late = HEALTHY["en-prose"] * 3 + "".join(f"{n} {GARBLED['mixed-scripts']}" for n in range(5))
+    write(tmp_path, 0, *[HEALTHY["de"]] * 4, late, late, GARBLED["symbols"])
+    finding = of_dumps(tmp_path)
+    assert "samples 4, 5, 6" in finding.summary.en
+    assert "样本 4, 5, 6" in finding.summary.zh
+    assert "coherent at first and broken later: 2 of them" in finding.summary.en
+    assert "其中 2 个开头正常" in finding.summary.zh
+    assert "from character" in finding.citations[0].excerpt
+    row = finding.tables[1].rows[0]
+    assert row[0] == "4"
+    assert int(row[2].replace(",", "")) == pytest.approx(3 * len(HEALTHY["en-prose"]), abs=350)
+    assert "scripts mixed" in row[3]
+    assert "文字" in row[4]
+
+
+def test_three_rollouts_are_drawn_and_the_first_bad_one_is_marked(tmp_path: Path) -> None:
+    """The share of garbled samples over the rollouts rises where the mark stands."""
+    for number in range(4):
+        write(tmp_path, number, *[HEALTHY["de"] if number < 2 else GARBLED["symbols"]] * 4)
+    plot = of_dumps(tmp_path).plots[0]
+    assert plot.curves[0].points == ((0.0, 0.0), (1.0, 0.0), (2.0, 1.0), (3.0, 1.0))
+    assert plot.marks[0][0] == 2.0
 
 
 def test_that_every_response_was_truncated_is_said(tmp_path: Path) -> None:

@@ -2,18 +2,56 @@
 
 from __future__ import annotations
 
+import json
 import random
+from typing import Any
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.text_quality import find_loop, judge
+from probes.text_quality import judge
 from tests.probes.readers.pickles import DUMPS
 
 TEXTS: dict[str, dict[str, str]] = yaml.safe_load((DUMPS / "texts.yaml").read_text(encoding="utf-8"))
 HEALTHY, GARBLED = TEXTS["healthy"], TEXTS["garbled"]
+
+
+def corpus(name: str) -> list[dict[str, Any]]:
+    """Return the samples of `tests/data/texts`: kind, name, text, and where a garbled one begins to be."""
+    return [json.loads(line) for line in (DUMPS.parent / "texts" / name).read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("kind", sorted({sample["kind"] for sample in corpus("healthy.jsonl")}))
+def test_no_kind_of_model_output_is_garbage(kind: str) -> None:
+    """Tool calls of nine formats, reasoning, songs, tables, numbers, encoded data, drawings and lists are text."""
+    named = {s["name"]: judge(s["text"]) for s in corpus("healthy.jsonl") if s["kind"] == kind}
+    assert {name: found.why.en for name, found in named.items() if found.kind == "garbled"} == {}
+
+
+@pytest.mark.parametrize("kind", sorted({sample["kind"] for sample in corpus("garbled.jsonl")}))
+def test_every_kind_of_damage_is_found_where_it_begins(kind: str) -> None:
+    """Damage that was put into a text at a known place is called garbled from about that place on."""
+    for sample in (sample for sample in corpus("garbled.jsonl") if sample["kind"] == kind):
+        found = judge(sample["text"])
+        assert found.kind == "garbled", sample["name"]
+        assert abs(found.start - sample.get("start", found.start)) <= 350
+        if sample.get("start"):
+            assert f"from character {found.start:,} of {len(sample['text']):,} on" in found.why.en
+            assert f"从第 {found.start:,} 个字符起" in found.why.zh
+
+
+def test_what_ended_by_itself_is_no_endless_loop() -> None:
+    """A song of repeated verses is text when the model ended it, and a loop when only the length limit did."""
+    verse = (
+        "Row the boat along the bay,\nsing the night into the day.\nHome, oh home, the tide is high,\nhome we go.\n\n"
+    )
+    assert judge(verse * 6, ended=True).kind == "coherent"
+    assert judge(verse * 6).kind == "coherent"
+    assert judge(verse * 6, ended=False).kind == "garbled"
+    assert judge(verse * 5 + verse[:40]).kind == "garbled"
+    assert judge(verse * 40, ended=True).kind == "garbled"
 
 
 @pytest.mark.parametrize("name", HEALTHY)
@@ -93,17 +131,6 @@ def test_a_stutter_over_few_words_is_garbled(words: list[str], seed: int) -> Non
 def test_any_text_is_judged_without_an_error(text: str) -> None:
     """NUL, escapes, surrogates and bidi controls are judged like anything else."""
     assert judge(text).kind in ("coherent", "garbled", "empty", "short")
-
-
-@given(piece=st.text(min_size=1, max_size=30).filter(str.strip), times=st.integers(0, 60), head=st.text(max_size=20))
-def test_what_find_loop_returns_really_repeats(piece: str, times: int, head: str) -> None:
-    """The piece returned ends the text and comes before itself; long repetitions are found."""
-    text = head + piece * times
-    loop = find_loop(text)
-    if loop is not None:
-        assert text.endswith(loop * 3)
-    elif len(piece) * times > 300:
-        assert times < 8
 
 
 def test_a_megabyte_is_judged_by_samples_of_it() -> None:
