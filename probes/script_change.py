@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from probes import script_edit_bash as edits
 from probes.readers.launch_model import Launch
 from probes.script_state import State, read, split_flag, with_flag, with_variable, without_flag
-from runbook.changing import Changed, Changer
+from runbook.changing import Changed
 from runbook.errors import EvidenceError
 from runbook.flow.model import Change
 from runbook.text import Text
@@ -34,7 +34,11 @@ _EXCLUDES = {
     "use-tis": ("use-rollout-logprobs",),
 }
 """Flags that cannot stand beside each other (slime/utils/arguments.py)."""
-_PLACEHOLDER = re.compile(r"(?<![\w${])(?:/DIR\b|[A-Z]{2,}(?:_[A-Z]+)*)(?![\w}])")
+PLACEHOLDER = re.compile(r"(?<![\w${])(?:/DIR\b|[A-Z]{2,}(?:_[A-Z]+)*)(?![\w}])")
+"""What stands in a flow's words for a value that only a person knows."""
+_BESIDE = re.compile(r"^[^#\n]*(?:BASH_SOURCE|dirname\b[^\n]*\$\{?0\b|__file__)", re.MULTILINE)
+"""How a script asks where it lies itself."""
+_SUBMIT = {"bash": ("bash",), "python": ("python3",)}
 
 
 @dataclass
@@ -71,10 +75,16 @@ def change_script(path: str, change: Change) -> Changed:
     for name, value in change.env.items():
         _variable(copy, name, value)
     _syntax(copy, text)
-    return Changed(path, copy.text, tuple(copy.notes), tuple(copy.left), copy.launch.kind)
-
-
-LAUNCH_SCRIPTS = Changer("launch", change_script)
+    beside = bool(_BESIDE.search(text))
+    if beside:
+        copy.notes.append(
+            Text(
+                "The script looks for files beside itself: run the copy from the original's folder.",
+                "脚本会在自身所在目录查找文件：请在原脚本目录中运行副本。",
+            )
+        )
+    submit = _SUBMIT.get(launch.kind, ())
+    return Changed(path, copy.text, tuple(copy.notes), tuple(copy.left), submit, beside)
 
 
 def _try(copy: _Copy, candidates: Iterable[bytes], wanted: State) -> bool:
@@ -141,7 +151,7 @@ def _conflicts(copy: _Copy, flag: str) -> Iterator[Text]:
 
 def _blanks(shown: str, value: str) -> Iterator[Text]:
     """Say which words of a value stand for what only a person knows."""
-    for found in dict.fromkeys(_PLACEHOLDER.findall(value)):
+    for found in dict.fromkeys(PLACEHOLDER.findall(value)):
         yield Text(f"Put your value for {found} in {shown}.", f"请把 {shown} 中的 {found} 换成实际值。")
 
 

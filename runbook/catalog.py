@@ -1,9 +1,9 @@
 """Finds probes, slots and flows through entry points, so that a third party's stand beside our own.
 
-An entry point of the group `slime_runbook.probes` names a package: every Probe, Slot and Follower that stands at
-module level in it or in its direct modules is taken. One of the group `slime_runbook.flows` names a package, whose YAML
-files are taken. Nothing registers itself by being imported. What cannot be used, a module, a flow, or a second thing
-of a name that is taken, is left out and named (`Broken`); it never takes down what is sound.
+An entry point of the group `slime_runbook.probes` names a package: every Probe, Slot, Follower, Browser and Changer
+that stands at module level in it or in its direct modules is taken. One of the group `slime_runbook.flows` names a
+package, whose YAML files are taken. Nothing registers itself by being imported. What cannot be used, a module, a flow,
+or a second thing of a name that is taken, is left out and named (`Broken`); it never takes down what is sound.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple, TypeVar
 
+from runbook.browse import Browser
+from runbook.changing import Changer
 from runbook.command import Command
 from runbook.errors import FlowError
 from runbook.evidence import Follower, Slot
@@ -75,7 +77,8 @@ class Shelf(NamedTuple):
 class Catalog:
     """Everything that is known.
 
-    Probes and slots by name, followers, flows in display order, the vocabulary of causes.
+    Probes, slots and browsers by name, changers by the slot whose files they change, followers, flows in display
+    order, the vocabulary of causes.
 
     broken: what had to be left out; everything else works.
     """
@@ -86,6 +89,8 @@ class Catalog:
     loaded: dict[str, LoadedFlow] = field(default_factory=dict)
     vocabulary: dict[str, Cause] = field(default_factory=dict)
     broken: tuple[Broken, ...] = ()
+    browsers: dict[str, Browser] = field(default_factory=dict)
+    changers: dict[str, Changer] = field(default_factory=dict)
 
     @property
     def flows(self) -> dict[str, Flow]:
@@ -117,6 +122,8 @@ def load_catalog(extra_dirs: Iterable[str] = ()) -> Catalog:
         shelf.loaded,
         shelf.vocabulary,
         tuple(dict.fromkeys((*probes.broken, *shelf.broken))),
+        probes.browsers,
+        probes.changers,
     )
 
 
@@ -125,13 +132,22 @@ def load_commands() -> dict[str, Command]:
     return _named(probe_modules()[0], Command, lambda command: command.name)[0]
 
 
+def load_browsers() -> dict[str, Browser]:
+    """Return the browsers of all probe packages, by id."""
+    return _named(probe_modules()[0], Browser, lambda browser: browser.id)[0]
+
+
 def load_probes() -> Catalog:
     """Return the catalog of all probe packages, without reading any flow."""
     modules, broken = probe_modules()
     probes, double = _named(modules, Probe, lambda probe: probe.id)
     slots, doubles = _named(modules, Slot, lambda slot: slot.name)
+    browsers, more = _named(modules, Browser, lambda browser: browser.id)
+    changers, others = _named(modules, Changer, lambda changer: changer.slot)
     followers = tuple(dict.fromkeys(f for module in modules for f in _members(module, Follower)))
-    return Catalog(dict(sorted(probes.items())), slots, followers, broken=(*broken, *double, *doubles))
+    left_out = (*broken, *double, *doubles, *more, *others)
+    known = dict(sorted(probes.items()))
+    return Catalog(known, slots, followers, broken=left_out, browsers=browsers, changers=changers)
 
 
 def load_slots() -> tuple[dict[str, Slot], tuple[Follower, ...]]:

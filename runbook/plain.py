@@ -15,25 +15,36 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text as RichText
 
+from runbook.chart import chart_of
 from runbook.evidence import Item, Slot
 from runbook.exits import ExitCode
-from runbook.finding import Citation, Finding, Grid, Measurement, Table, Verdict
+from runbook.finding import Citation, Finding, Grid, Measurement, Plot, Table, Verdict
 from runbook.flow.model import Action, Flow, Node
 from runbook.glyphs import MARKS, STANDINGS, VERDICTS, Sign, as_cut, ellipsis, wants_ascii
-from runbook.picture import grid_lines, proposal_lines
+from runbook.picture import cells_of, grid_lines, proposal_lines
+from runbook.plot import Fidelity, plot_lines, spark_of
 from runbook.session.desk import Desk
-from runbook.text import Text, sanitise
+from runbook.text import Text, counted, sanitise
 from runbook.triage import Open, Report, Standing, Verdicted, exit_code, settling
 from runbook.walk import By, Decision, How, Mark, Walk
 
-ROLES = {"good": "green", "bad": "bold red", "warn": "yellow", "dim": "dim", "accent": "bold cyan"}
+ROLES = {"good": "green", "bad": "bold red", "warn": "yellow", "dim": "dim", "accent": "bold cyan", "strong": "bold"}
 """Colour roles of the signs as Rich styles from the 16 colours that every terminal has."""
+
+LEADS_SHOWN = 5
+"""Leads that are written where no cause is confirmed."""
 
 CITATIONS_SHOWN = 6
 """Citations of one finding in plain text; the JSON holds all of them."""
 
 ROWS_SHOWN = 12
 """Rows of a table in plain text, one line each; the JSON of `probes run` holds all of them."""
+
+PLOT_WIDTH, PLOT_HEIGHT = 76, 12
+"""Largest plot, in cells: wider ones do not survive being pasted."""
+
+SPARK_WIDTH = 24
+"""Cells of the sparkline beside a finding that is only named."""
 
 PIPE_WIDTH = 240
 """Columns of a table where stdout is no terminal: paths and log lines stay whole."""
@@ -83,6 +94,8 @@ class Plain:
         self.citations(finding.citations, indent + 2)
         for measurement in finding.measurements:
             self.measurement(measurement, indent + 2)
+        for plot in finding.plots:
+            self.plot(plot, indent + 2)
         for grid in finding.grids:
             self.grid(grid, indent + 2)
         for table in finding.tables:
@@ -101,7 +114,7 @@ class Plain:
                 self.line(as_cut(citation.excerpt.strip(), ascii_only=self.ascii), indent + 2)
         if len(citations) > CITATIONS_SHOWN:
             more = len(citations) - CITATIONS_SHOWN
-            self.line(self.say(f"and {more} more places", f"另有 {more} 处"), indent, "dim")
+            self.line(self.say(f"and {counted(more, 'more place')}", f"另有 {more} 处"), indent, "dim")
 
     def measurement(self, measurement: Measurement, indent: int) -> None:
         """Write a number with unit, threshold and the threshold's source."""
@@ -125,21 +138,25 @@ class Plain:
         self.console.print(Padding(drawn, (0, 0, 0, indent), expand=False))
         if len(table.rows) > ROWS_SHOWN:
             more = len(table.rows) - ROWS_SHOWN
-            self.line(self.say(f"and {more} more rows", f"另有 {more} 行"), indent, "dim")
+            self.line(self.say(f"and {counted(more, 'more row')}", f"另有 {more} 行"), indent, "dim")
 
     def _cell(self, words: str, width: int) -> RichText:
         """Return a cell of a table, cut to its column."""
+        return RichText(self.cell(words, width))
+
+    def cell(self, words: str, width: int) -> str:
+        """Return words cut to `width` cells, their cut end in the signs in use."""
         words = as_cut(words, ascii_only=self.ascii)
         if cell_len(words) > width:
             sign = ellipsis(ascii_only=self.ascii)
             words = set_cell_size(set_cell_size(words, max(0, width - len(sign))) + sign, width)
-        return RichText(words)
+        return words
 
     def grid(self, grid: Grid, indent: int) -> None:
         """Write a picture of cells with its legend; colour repeats what the code letters say."""
         roles = {code: ROLES.get(role, "") for code, _, role in grid.legend}
         self.line(grid.title.say(self.language), indent)
-        lines = grid_lines(grid, self.language)
+        lines = grid_lines(cells_of(grid, self.language))
         for drawn, cells in zip(lines, grid.cells, strict=False):
             text = RichText(" " * (indent + 2) + drawn)
             begin = len(text) - len(cells)
@@ -149,13 +166,33 @@ class Plain:
         for drawn in lines[len(grid.rows) :]:
             self.line(drawn, indent + 2, "dim")
 
+    def plot(self, plot: Plot, indent: int) -> None:
+        """Write a plot: in the finest dots on a terminal, in signs that every font has where it will be read elsewhere.
+
+        Colour repeats what letters and signs say.
+        """
+        chart = chart_of(plot, self.language)
+        width = max(20, min(PLOT_WIDTH, self.console.width - indent - 2))
+        fidelity = Fidelity.ASCII if self.ascii else Fidelity.BRAILLE if self.console.is_terminal else Fidelity.BLOCK
+        self.line(chart.title, indent)
+        for pieces in plot_lines(chart, width, PLOT_HEIGHT, fidelity, self.language):
+            text = RichText(" " * (indent + 2))
+            for piece in pieces:
+                text.append(piece.words, ROLES.get(piece.role, ""))
+            text.rstrip()
+            self.console.print(text, soft_wrap=True)
+
     def proposals(self, finding: Finding, indent: int) -> None:
         """Write the edits that a finding proposes."""
         for path, lines in proposal_lines(finding):
             self.line(self.say(f"proposed edit of {path}:", f"建议对 {path} 的修改："), indent)
-            for drawn in lines:
-                style = {"+": "green", "-": "red"}.get(drawn[:1], "")
-                self.console.print(RichText(" " * (indent + 2) + drawn, style), soft_wrap=True)
+            self.diff(lines, indent + 2)
+
+    def diff(self, lines: Iterable[str], indent: int) -> None:
+        """Write the lines of a diff, the signs at their begin in colour as well."""
+        for drawn in lines:
+            style = {"+": "green", "-": "red"}.get(drawn[:1], "")
+            self.console.print(RichText(" " * indent + drawn, style), soft_wrap=True)
 
     def evidence(self, items: Iterable[Item], slots: Mapping[str, Slot]) -> None:
         """Write what was taken and why, and which slots are empty."""
@@ -176,6 +213,8 @@ class Plain:
         self.line(desk.state.root, style="dim")
         for cause in report.confirmed:
             self.cause(cause, titles)
+        if not report.confirmed:
+            self.leads(desk.state.findings_of().values())
         near = [cause for cause in report.possible if cause.flow in report.asked]
         if near:
             self.heading(self.say("Possible, nearest first", "可能的原因（由近及远）"))
@@ -191,14 +230,26 @@ class Plain:
             self.line(", ".join(cause.cause for cause in report.ruled_out), style="dim")
         self.checked(desk)
 
+    def leads(self, findings: Iterable[Finding]) -> None:
+        """Write the findings that warn of something though no cause is confirmed, what happened last first."""
+        warned = [finding for finding in findings if finding.verdict in (Verdict.PROBLEM, Verdict.WARNING)]
+        if not warned:
+            return
+        self.heading(self.say("Leads, which prove no cause", "线索（不足以确认原因）"))
+        for finding in sorted(warned, key=_last, reverse=True)[:LEADS_SHOWN]:
+            self.line(finding.summary.say(self.language), 2)
+            self.citations(finding.citations, 4)
+        self._more(len(warned) - LEADS_SHOWN)
+
     def checked(self, desk: Desk) -> None:
         """Write what every probe answered, which did not, and which were not asked."""
         findings = desk.state.findings_of()
         self.heading(self.say("Checked", "已检查"))
         for finding in findings.values():
             if finding.verdict.decides:
+                spark = spark_of(finding, SPARK_WIDTH, ascii_only=self.ascii)
                 answer = f"{finding.probe}: {finding.answer}  {finding.summary.say(self.language)}"
-                self.sign(VERDICTS[finding.verdict], answer)
+                self.sign(VERDICTS[finding.verdict], f"{answer}  {spark}".rstrip())
         silent = [finding.probe for finding in findings.values() if not finding.verdict.decides]
         if silent:
             self.line(self.say("no answer from ", "没有结论：") + ", ".join(silent), style="dim")
@@ -216,6 +267,8 @@ class Plain:
         for finding in cause.by:
             self.line(finding.summary.say(self.language), 2)
             self.citations(finding.citations, 4)
+            for plot in finding.plots:
+                self.plot(plot, 4)
             for grid in finding.grids:
                 self.grid(grid, 4)
             self.proposals(finding, 4)
@@ -274,7 +327,8 @@ class Plain:
             return self.say("nothing wrong found, the main questions were answered", "没有发现问题，主要问题均已回答")
         if not report.asked:
             return self.say("nothing could be decided from this evidence", "根据现有证据无法作出任何判断")
-        return self.say(f"nothing confirmed, {possible} causes possible", f"没有确认的原因，{possible} 个原因可能")
+        words = f"nothing confirmed, {counted(possible, 'cause')} possible"
+        return self.say(words, f"没有确认的原因，{possible} 个原因可能")
 
     def _title(self, cause: str, titles: Mapping[str, Text]) -> str:
         return titles[cause].say(self.language) if cause in titles else ""
@@ -315,6 +369,11 @@ class Plain:
             words = node.answers[word].say(self.language) if word in node.answers else word
             mark = self.say("  (recommended)", "（推荐）") if word == recommended else ""
             self.line(f"{number}  {word}  {words if words != word else ''}{mark}", 2)
+
+
+def _last(finding: Finding) -> tuple[float, int]:
+    """Return where the last line stands that a finding cites, by time and by line; before all others where none."""
+    return max(((citation.time or 0.0, citation.line or 0) for citation in finding.citations), default=(0.0, 0))
 
 
 def _stdout() -> Console:

@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_heavy(parser)
     parser.add_argument("--plain", action="store_true", help="print the triage even on a terminal")
     parser.add_argument("--json", action="store_true", help="print the triage as JSON")
+    parser.set_defaults(follow=False, until_end=False)  # the bundled incident does not go on
 
 
 def run(parsed: argparse.Namespace) -> int:

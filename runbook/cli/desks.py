@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import queue
+import shlex
 import threading
 from collections.abc import Iterable
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 from runbook.catalog import Catalog
 from runbook.cli.options import warn
 from runbook.errors import RunbookError
+from runbook.session import arrivals
 from runbook.session import events as ev
 from runbook.session.desk import DISCOVERY_DEADLINE, Desk, new_session
 
@@ -51,6 +54,13 @@ def collect(desk: Desk, root: str, pairs: tuple[tuple[str, str], ...]) -> None:
         discovery.wait()
 
 
+def look_again(desk: Desk, root: str, pairs: tuple[tuple[str, str], ...]) -> None:
+    """Take what is new in the evidence of the first run; its notes were told before. Raises as `collect` does."""
+    with _Discovery(desk, root) as discovery:
+        desk.discover(root, pairs)
+        discovery.wait(notes=False)
+
+
 def attach(desk: Desk, flow: str, node: str, path: str) -> str:
     """Attach the run in `path` to an experiment, wait for its evidence and return the run's name.
 
@@ -60,6 +70,20 @@ def attach(desk: Desk, flow: str, node: str, path: str) -> str:
         run = desk.attach(flow, node, path)
         discovery.wait()
     return run
+
+
+def change(desk: Desk, flow: str, node: str) -> ev.CopyChanged:
+    """Write the changed copy of an experiment, wait for it and return it. Raises the RunbookError that prevented it."""
+    heard: queue.SimpleQueue[ev.CopyChanged | RunbookError] = queue.SimpleQueue()
+    stop = desk.listen(lambda kind, payload: heard.put(payload) if kind == "error" else None)
+    try:
+        desk.change(flow, node, heard.put)
+        result = heard.get()
+    finally:
+        stop()
+    if isinstance(result, RunbookError):
+        raise result
+    return result
 
 
 class _Discovery:
@@ -82,14 +106,23 @@ class _Discovery:
             self._heard.append(payload)
             self._over.set()
 
-    def wait(self) -> None:
+    def wait(self, *, notes: bool = True) -> None:
         """Wait; raise what it failed with, or tell its notes."""
-        if not self._over.wait(DISCOVERY_DEADLINE + 5):
+        if not self._over.wait(DISCOVERY_DEADLINE + arrivals.DEADLINE + 5):
             raise RunbookError(f"{self._root}: looking for evidence took too long", "give files by slot")
         if isinstance(self._heard[0], RunbookError):
             raise self._heard[0]
-        for note in self._heard[0]:
+        for note in self._heard[0] if notes else ():
             warn(note, self._desk.language)
+
+
+def walk_command(desk: Desk, flow: str) -> str:
+    """Return the command that walks another flow over the same evidence."""
+    words = [desk.state.root] if desk.state.root else []
+    for item in desk.state.items:
+        if item.origin == "given" and not item.run and item.slot in desk.catalog.slots:
+            words += [desk.catalog.slots[item.slot].flag, item.path]
+    return shlex.join(("slime-runbook", "run", flow, *words))
 
 
 def ask_all(desk: Desk, probes: Iterable[str], run: str = "") -> None:

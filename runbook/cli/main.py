@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import importlib
 import io
 import os
@@ -28,6 +29,8 @@ COMMANDS: dict[str, str] = {
     "ui": "the terminal UI (also: no command at all)",
     "triage": "every check at once: ranked causes, exit code",
     "run": "walk one flow in plain text",
+    "resume": "go on with a session, also with a new run of an experiment",
+    "browse": "look into bulk data of a run, page by page",
     "evidence": "show what was taken as evidence, and why",
     "flows": "list, lint, show and draw the flows",
     "probes": "list the probes, run one",
@@ -66,13 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdin, sys.stdout, sys.stderr):  # a character that cannot be read or shown must not end a walk
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace" if stream is sys.stdin else "backslashreplace")
-    try:
-        return _run(name, words, added)
-    except RunbookError as error:
-        return _complain(error)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return ExitCode.INTERRUPTED
+    return _guarded(name, words, added)
 
 
 def overview() -> str:
@@ -126,6 +123,35 @@ def _run(name: str, words: list[str], added: Command | None) -> int:
         parsed.frame = frame
         code: int = module.run(parsed)
         return code
+
+
+def _guarded(name: str, words: list[str], added: Command | None) -> int:
+    """Run a command and return its exit code, or the one of what ended it."""
+    try:
+        code = _run(name, words, added)
+        if sys.stdout is not None:  # what is still held must be out before the code says that it was told
+            sys.stdout.flush()
+    except RunbookError as error:
+        return _complain(error)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return ExitCode.INTERRUPTED
+    except Exception as error:  # Python would exit with 1, which says that a cause is confirmed
+        return _unforeseen(error)
+    return code
+
+
+def _unforeseen(error: Exception) -> int:
+    """Tell that the answer could not be written, or show the traceback of a bug."""
+    if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        import traceback
+
+        traceback.print_exception(error)
+        return ExitCode.USAGE
+    with contextlib.suppress(OSError):  # what Python still holds would fail again when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    said = f"the answer could not be written: {error.strerror}"
+    return _complain(RunbookError(said, "make room, or write elsewhere"))
 
 
 def _complain(error: RunbookError) -> int:

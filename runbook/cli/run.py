@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import sys
 
 from runbook.cli import desks, options
-from runbook.errors import EvidenceError, UsageError
+from runbook.errors import RunbookError, UsageError
 from runbook.exits import ExitCode
 from runbook.flow.model import Flow
 from runbook.plain import Plain
+from runbook.plain_experiments import copied, experiment, summary
 from runbook.session import events as ev
 from runbook.session.desk import Desk, new_session
 from runbook.session.lock import login_name
@@ -62,12 +62,14 @@ def walk_through(desk: Desk, flow: Flow, plain: Plain, *, take_probes: bool) -> 
         run = desk.state.run_at(flow, name)
         if run is not None:
             known = desk.state.findings_of(run)
-            desks.ask_all(desk, [probe for probe in desk.light(node.probes) if probe not in known], run)
+            wanted = (*desk.light(node.probes), *(desk.flow_probes(flow.flow) if run else ()))
+            desks.ask_all(desk, [probe for probe in wanted if probe not in known], run)
         for probe in desk.triage_probes():
             if probe not in desk.state.findings_of():
                 desk.ask(probe)
         decision = desk.state.decision(flow, name)
         plain.node(flow, name, decision)
+        experiment(plain, desk.state, flow, name)
         if node.is_leaf:
             return _end(desk, flow, name, plain)
         if take_probes and decision.how is How.DECIDED and decision.answer is not None:
@@ -93,17 +95,8 @@ def _meanwhile(desk: Desk, flow: Flow, plain: Plain, told: set[str]) -> None:
             if cause.flow == flow.flow:
                 plain.line(place + plain.say(f" (this flow, node {cause.node})", f"（本流程，节点 {cause.node}）"), 2)
             else:
-                there = plain.say("; go there with: ", "；前往：") + _command(desk, cause.flow)
+                there = plain.say("; go there with: ", "；前往：") + desks.walk_command(desk, cause.flow)
                 plain.line(f"{place} ({plain.say('flow', '流程')} {cause.flow}){there}", 2)
-
-
-def _command(desk: Desk, flow: str) -> str:
-    """Return the command that walks another flow over the same evidence."""
-    words = [desk.state.root] if desk.state.root else []
-    for item in desk.state.items:
-        if item.origin == "given" and not item.run and item.slot in desk.catalog.slots:
-            words += [desk.catalog.slots[item.slot].flag, item.path]
-    return shlex.join(("slime-runbook", "run", flow, *words))
 
 
 def _unasked(desk: Desk, flow: Flow, name: str, plain: Plain) -> None:
@@ -116,13 +109,15 @@ def _unasked(desk: Desk, flow: Flow, name: str, plain: Plain) -> None:
         plain.line(plain.say(f"not asked, it reads bulk data: {names}", f"未询问（需读取大量数据）：{names}"), 2, "dim")
 
 
-def _prompt(flow: Flow, name: str, plain: Plain, decision: Decision) -> str:
+def _prompt(desk: Desk, flow: Flow, name: str, plain: Plain, decision: Decision) -> str:
     """Return what may be typed at this node."""
     node = flow.nodes[name]
     experiment = node.kind == "experiment"
     ways = [plain.say("number or word", "编号或单词")]
     ways += [plain.say("Enter = recommended", "回车=推荐")] if decision.answer is not None else []
-    ways += [plain.say("r PATH = attach the new run", "r 路径=附上新的运行")] if experiment else []
+    if experiment:
+        ways += [plain.say("c = write the changed copy", "c=写出修改后的副本")] if desk.catalog.changers else []
+        ways.append(plain.say("r PATH = attach the new run", "r 路径=附上新的运行"))
     ways += [plain.say("p = ask the probes again", "p=重新询问探针")] if node.probes else []
     ways += [plain.say("b = back, n TEXT = note, q = leave", "b=返回，n 文字=备注，q=离开")]
     return plain.say(f"answer ({', '.join(ways)}): ", f"回答（{'，'.join(ways)}）：")
@@ -132,7 +127,7 @@ def _ask(desk: Desk, flow: Flow, name: str, plain: Plain, decision: Decision) ->
     """Read words until one changes something; False when the person leaves or stdin ends."""
     words = list(flow.nodes[name].branches)
     while True:
-        print(_prompt(flow, name, plain, decision), end="", file=sys.stderr, flush=True)
+        print(_prompt(desk, flow, name, plain, decision), end="", file=sys.stderr, flush=True)
         read = sys.stdin.readline()
         if not read or read.strip() == "q":
             return False
@@ -167,15 +162,22 @@ def _done(desk: Desk, flow: Flow, name: str, plain: Plain, said: str) -> bool:
             desks.ask_all(desk, node.probes, run)
             return True
         plain.line(plain.say("Attach the new run first: r PATH.", "请先附上新的运行：r 路径。"), 2)
-    elif letter == "r" and rest and node.kind == "experiment":
-        try:
-            desks.attach(desk, flow.flow, name, rest)
-        except EvidenceError as error:
-            plain.line(f"{error.message}  {error.hint}", 2, "yellow")
-        else:
-            return True
+    elif node.kind == "experiment" and (said == "c" or (letter == "r" and rest)):
+        return _experiment(desk, flow, name, plain, rest)
     else:
         plain.line(plain.say(f"not an answer: {said}", f"不是可选的回答：{said}"), 2)
+    return False
+
+
+def _experiment(desk: Desk, flow: Flow, name: str, plain: Plain, run: str) -> bool:
+    """Attach the run in `run`, or write the changed copy where it is ""; return whether to draw the node again."""
+    try:
+        if run:
+            desks.attach(desk, flow.flow, name, run)
+            return True
+        copied(plain, desks.change(desk, flow.flow, name), desk.session_id if desk.folder else "")
+    except RunbookError as error:
+        plain.line(f"{error.message}  {error.hint}", 2, "yellow")
     return False
 
 
@@ -193,6 +195,7 @@ def _end(desk: Desk, flow: Flow, name: str, plain: Plain) -> int:
         title = known.title.say(desk.language) if known is not None else ""
         plain.line(f"{plain.say('cause: ', '原因：')}{node.cause}  {title}", style="bold")
     plain.leaf(node)
+    summary(plain, desk.state, flow)
     return _stop(desk, flow, name, plain)
 
 
@@ -221,7 +224,7 @@ def _stop(desk: Desk, flow: Flow, name: str, plain: Plain) -> int:
 
 def _where(desk: Desk, flow: Flow, cause: Verdicted, plain: Plain) -> None:
     if cause.flow != flow.flow:
-        plain.line(plain.say("walk there with: ", "走查：") + _command(desk, cause.flow), 2, "dim")
+        plain.line(plain.say("walk there with: ", "走查：") + desks.walk_command(desk, cause.flow), 2, "dim")
 
 
 def _ask_rest(desk: Desk, plain: Plain) -> None:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
-import os
 
-from runbook.cli import desks, export, options
-from runbook.cli.terminal import interactive
-from runbook.errors import UsageError
+from runbook.cli import desks, export, options, resume
 from runbook.exits import ExitCode
 from runbook.plain import Plain
-from runbook.session.desk import open_session, read_session
+from runbook.session.desk import read_session
 from runbook.session.store import find, list_sessions, sessions_dir
 from runbook.text import sanitise
 from runbook.triage import exit_code
@@ -23,21 +20,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listing = actions.add_parser("list", help="every session, latest first")
     showing = actions.add_parser("show", help="the state of one session")
     resuming = actions.add_parser("resume", help="go on with one, in the terminal UI where there is a terminal")
-    resuming.add_argument("--take-over", action="store_true", help="take the session from whoever holds it")
-    resuming.add_argument("--plain", action="store_true", help="in plain text even on a terminal")
+    resume.add_arguments(resuming)
     exporting = actions.add_parser("export", help="write the ticket of one session")
     export.add_target(exporting, "SESSION", "id of a session, or the first letters of one")
-    for sub in (showing, resuming):
-        sub.add_argument("session", metavar="SESSION", help="id of a session, or the first letters of one")
-    for sub in (showing, resuming):
-        options.add_drawn_flows(sub)
-    for sub in (listing, showing, resuming):
+    showing.add_argument("session", metavar="SESSION", help="id of a session, or the first letters of one")
+    options.add_drawn_flows(showing)
+    for sub in (listing, showing):
         options.add_sessions(sub)
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Carry out the action."""
-    actions = {"list": _list, "show": _show, "resume": _resume, "export": export.run}
+    actions = {"list": _list, "show": _show, "resume": resume.run, "export": export.run}
     return actions[parsed.action](parsed)
 
 
@@ -63,23 +57,3 @@ def _show(parsed: argparse.Namespace) -> int:
         plain.line(f"{note.who}: {note.words}" if note.who else note.words, 2)
     plain.triage(desk, desk.report())
     return exit_code(desk.report())
-
-
-def _resume(parsed: argparse.Namespace) -> int:
-    folder = find(sessions_dir(parsed.sessions), parsed.session)
-    catalog = options.catalog(parsed.flows, parsed.lang)
-    desk = open_session(catalog, str(folder), parsed.lang, take_over=parsed.take_over)
-    try:
-        flow = desk.state.current
-        if interactive() and not parsed.plain:
-            return desks.show(parsed, desk, flow or None)
-        desks.tell(desk)
-        if flow not in catalog.flows:
-            raise UsageError(
-                f"session {os.path.basename(folder)} stands in no flow", "start one: slime-runbook run FLOW RUN"
-            )
-        from runbook.cli.run import walk_through
-
-        return walk_through(desk, catalog.flows[flow], Plain(parsed.lang, ascii_only=parsed.ascii), take_probes=False)
-    finally:
-        desk.close()

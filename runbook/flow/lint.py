@@ -35,7 +35,13 @@ def lint(loaded: LoadedFlow, answers: Mapping[str, Sequence[str]], vocabulary: M
     A fault in what the vocabulary says of a cause is told at each leaf that says it.
     """
     loaded = completed(loaded, vocabulary)
-    found = [*_words(loaded), *_references(loaded, answers, vocabulary), *_graph(loaded), *_ways(loaded)]
+    found = [
+        *_words(loaded),
+        *_references(loaded, answers, vocabulary),
+        *_graph(loaded),
+        *_ways(loaded),
+        *_matrices(loaded),
+    ]
     return sorted(set(found))
 
 
@@ -68,6 +74,11 @@ def _words(loaded: LoadedFlow) -> list[Complaint]:
     """Return complaints about missing words in either language."""
     flow = loaded.flow
     texts: list[tuple[tuple[str, ...], Text | None]] = [(("title",), flow.title), (("symptom",), flow.symptom)]
+    for number, matrix in enumerate(flow.matrices):
+        base = ("matrices", str(number))
+        texts.append(((*base, "title"), matrix.title))
+        for field in ("rows", "columns"):
+            texts += [((*base, field, str(i)), text) for i, text in enumerate(getattr(matrix, field))]
     for name, node in flow.nodes.items():
         base = ("nodes", name)
         texts += [((*base, field), getattr(node, field)) for field in ("note", "question", "fix", "clear")]
@@ -196,6 +207,34 @@ def _ways(loaded: LoadedFlow) -> list[Complaint]:
     ]
     if flow.start not in flow.nodes:
         found.append(_at(loaded, f"start names no node: {flow.start!r}", "name one of the nodes", "start"))
+    return found
+
+
+def _matrices(loaded: LoadedFlow) -> list[Complaint]:
+    """Return complaints about grids whose shape, cells or answers do not fit the flow."""
+    flow, found = loaded.flow, []
+    for number, matrix in enumerate(flow.matrices):
+        base = ("matrices", str(number))
+        shape = (len(matrix.rows), len(matrix.columns))
+        if len(matrix.cells) != shape[0] or any(len(row) != shape[1] for row in matrix.cells):
+            hint = "one list a row, one entry a column"
+            found.append(
+                _at(loaded, f"matrix {number + 1}: cells are not {shape[0]} × {shape[1]}", hint, *base, "cells")
+            )
+        for name in matrix.nodes:
+            if name not in flow.nodes or flow.nodes[name].kind != "experiment":
+                hint = "name an experiment of this flow"
+                found.append(_at(loaded, f"matrix {number + 1}: {name!r} is no experiment", hint, *base, "cells"))
+        for field in ("node", "by"):
+            name = getattr(matrix.hand, field)
+            if name not in flow.nodes or flow.nodes[name].kind != "check":
+                hint = "name a check of this flow"
+                found.append(_at(loaded, f"matrix {number + 1}: {name!r} is no check", hint, *base, "hand", field))
+        branches = flow.nodes[matrix.hand.by].branches if matrix.hand.by in flow.nodes else {}
+        for word, (row, column) in matrix.hand.cells.items():
+            if word not in branches or not (0 <= row < shape[0] and 0 <= column < shape[1]):
+                hint = "an answer of that check, and a row and column from 0"
+                found.append(_at(loaded, f"matrix {number + 1}: {word!r} names no cell", hint, *base, "hand", "cells"))
     return found
 
 

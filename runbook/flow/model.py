@@ -86,12 +86,43 @@ class Node(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return (self.guide,) if isinstance(self.guide, str) else self.guide
 
 
+class Hand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which cell of a matrix the run at hand is.
+
+    node: the check whose answer fills the cell. by: the check that tells which cell it is. cells: answer of `by` to
+    (row, column), from 0.
+    """
+
+    node: str
+    by: str
+    cells: dict[str, tuple[int, int]]
+
+
+class Matrix(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Experiments that vary two things, drawn as a grid that fills in; the flow's branches say which cell comes next.
+
+    rows, columns: what each stands for. cells: for each row and column the experiments that are this cell, none for
+    one that only the run at hand can be.
+    """
+
+    title: Text
+    rows: tuple[Text, ...]
+    columns: tuple[Text, ...]
+    hand: Hand
+    cells: tuple[tuple[tuple[str, ...], ...], ...]
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Return the experiments of all cells."""
+        return tuple(node for row in self.cells for cell in row for node in cell)
+
+
 class Flow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One decision tree.
 
     flow: its id. symptom: what a person sees who should start here. start: id of the first node.
 
-    order: place in lists, lowest first.
+    order: place in lists, lowest first. matrices: grids of experiments.
     """
 
     flow: str
@@ -101,6 +132,7 @@ class Flow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     nodes: dict[str, Node]
     guide: tuple[str, ...] | str = ()
     order: int = 100
+    matrices: tuple[Matrix, ...] = ()
 
     def completed(self, vocabulary: Mapping[str, Cause]) -> Flow:
         """Return the flow in which each leaf says what its cause says, as far as it does not say it itself."""

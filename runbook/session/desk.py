@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -16,13 +17,14 @@ from typing import Any, NamedTuple, Protocol
 
 from runbook import __version__
 from runbook.catalog import Catalog
+from runbook.changing import Changed, Checked
 from runbook.discovery import Found as Discovered
 from runbook.discovery import discover_installed
 from runbook.errors import EvidenceError, RunbookError, SessionError, UsageError
-from runbook.evidence import Item
 from runbook.finding import Finding
 from runbook.private import write_whole
 from runbook.runner import Job, Runner
+from runbook.session import arrivals, copies
 from runbook.session import events as ev
 from runbook.session.journal import Journal, read
 from runbook.session.lock import login_name
@@ -146,43 +148,41 @@ class Desk:
         """Return the triage of what is known now."""
         return self.state.report(self.catalog.flows.values(), self.catalog.vocabulary)
 
-    def discover(
-        self,
-        root: str,
-        given: Sequence[tuple[str, str]] = (),
-        run: str = "",
-        then: Callable[[], object] = lambda: None,
-    ) -> Job:
-        """Look for evidence in a worker; it is appended when found, and `then` called.
+    def discover(self, root: str, given: Sequence[tuple[str, str]] = (), run: str = "") -> Job:
+        """Look for evidence in a worker; it is appended when found.
 
         Listeners hear "discovered" with the notes, or "error".
         """
 
-        def take(items: tuple[Item, ...]) -> None:
-            self.append(ev.EvidenceAdded(items))
-            then()
+        def take(answer: Discovered) -> None:
+            self.append(ev.EvidenceAdded(answer.evidence.items))
+            self._tell("discovered", answer.notes)
+
+        return self._look(root, given, run, take)
+
+    def _look(self, root: str, given: Sequence[tuple[str, str]], run: str, take: Callable[[Discovered], object]) -> Job:
+        """Look for evidence in a worker and hand it to `take`, or tell why there is none."""
 
         def done(answer: Any) -> None:
-            if not isinstance(answer, Discovered):
+            try:
+                if isinstance(answer, Discovered):
+                    take(answer)
+                    return
+                why = EvidenceError(f"{root}: looking for evidence failed: {answer!r}", "give files by slot")
+                raise answer if isinstance(answer, RunbookError) else why
+            except RunbookError as error:
                 with self._lock:  # a run that was not attached gives its name back
                     self._run_names.discard(run)
-            if isinstance(answer, Discovered):
-                self._guard(lambda: take(answer.evidence.items))
-                self._tell("discovered", answer.notes)
-            elif isinstance(answer, RunbookError):
-                self._tell("error", answer)
-            else:
-                self._tell(
-                    "error", EvidenceError(f"{root}: looking for evidence failed: {answer!r}", "give files by slot")
-                )
+                self._tell("error", error)
 
         return self._runner.call(discover_installed, (root, tuple(given), run), done, DISCOVERY_DEADLINE)
 
     def attach(self, flow_id: str, node: str, path: str) -> str:
         """Attach the run in `path` to an experiment and return its name, which no run of the session had before.
 
-        Its evidence is looked for as `discover` does; only when that succeeds is the run attached, and the node's
-        probes are then due. Raises UsageError when the node is no experiment.
+        Its evidence is looked for as `discover` does and checked against the experiment's change; only when there
+        is some, and it is not the first run's, is the run attached, and the node's probes are then due. Raises
+        UsageError when the node is no experiment.
         """
         if self.catalog.flows[flow_id].nodes[node].kind != "experiment":
             raise UsageError(f"{flow_id}/{node}: this node is no experiment", "attach runs where a change is described")
@@ -191,17 +191,54 @@ class Desk:
             run = next(name for number in itertools.count(2) if (name := f"run-{number}") not in taken)
             self._run_names.add(run)
         root = os.path.abspath(os.path.expanduser(path))
-        self.discover(root, (), run, lambda: self.append(ev.RunAttached(flow_id, node, run, root)))
+        flow = self.catalog.flows[flow_id]
+
+        def take(found: Discovered) -> None:
+            arrivals.refuse(self.catalog, self.state, flow, node, found.evidence)
+            check = arrivals.plan(self.catalog, flow, node, found.evidence)
+            if check is None:
+                joined(found, Checked())
+            else:
+                self._runner.call(*check, lambda answer: self._guard(lambda: joined(found, answer)), arrivals.DEADLINE)
+
+        def joined(found: Discovered, answer: object) -> None:
+            said = arrivals.remarks(self.catalog, self.state, flow, node, found.evidence)
+            self.append(ev.EvidenceAdded(found.evidence.items))
+            self.append(arrivals.arrival(flow_id, node, run, root, answer, said))
+            self._tell("discovered", found.notes)
+
+        self._look(root, (), run, take)
         return run
+
+    def change(self, flow_id: str, node: str, then: Callable[[ev.CopyChanged], object] = lambda _: None) -> Job:
+        """Write the changed copy that an experiment asks for into the session's folder, by a worker.
+
+        The copy is recorded and `then` called with it; listeners hear "error" when it cannot be made. Raises as
+        `runbook.session.copies.plan`.
+        """
+        planned = copies.plan(self.catalog, self.state.evidence(), flow_id, node)
+
+        def take(made: Changed) -> None:
+            event = copies.keep(self.folder, flow_id, node, made)
+            self.append(event)
+            then(event)
+
+        def done(answer: Any) -> None:
+            if isinstance(answer, Changed):
+                self._guard(lambda: take(answer))
+            else:
+                self._tell("error", copies.failure(planned.path, answer))
+
+        return self._runner.call(planned.function, (planned.path, planned.change), done, copies.DEADLINE)
 
     def due(self, event: ev.Event) -> tuple[Due, ...]:
         """Return what should be asked because `event` was recorded.
 
         New evidence, or evidence taken out: the probes that lacked or need its slots, and all that were not asked yet;
-        of an attached run, the probes of its experiments.
+        of an attached run, the probes of its experiments, then those of the flow, so that runs can be compared.
         """
         if isinstance(event, ev.RunAttached):
-            return self._due_of(event.run, set())
+            return (*self._due_of(event.run, set()), Due(tuple(self.flow_probes(event.flow)), event.run))
         if isinstance(event, ev.EvidenceDropped):
             return self._due_of(event.run, {event.slot})
         if isinstance(event, ev.EvidenceAdded):
@@ -258,6 +295,16 @@ class Desk:
             self._runner.hasten(job)
         return job
 
+    def glance(self, probe_id: str, done: Callable[[Finding], None]) -> Job:
+        """Ask a probe of the first run without keeping what it says; `done` hears its finding."""
+        return self._runner.start(self.catalog.probes[probe_id], self.state.evidence(""), done)
+
+    def fetch(self, function: Callable[..., Any], arguments: tuple[Any, ...], deadline: float) -> Any:
+        """Return what a module-level function gives in a worker, or the exception that ended it: a disk may hang."""
+        answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._runner.call(function, arguments, answers.put, deadline)
+        return answers.get()
+
     def jobs(self) -> dict[tuple[str, str], Job]:
         """Return the jobs that wait or run, by (run, probe id)."""
         with self._lock:
@@ -274,6 +321,11 @@ class Desk:
         known = [probe for probe in ids if probe in self.catalog.probes]
         light = self.light(known)
         return [*light, *(probe for probe in known if probe not in light)] if heavy else light
+
+    def flow_probes(self, flow_id: str) -> list[str]:
+        """Return the ids of the probes that a flow asks and that read no bulk data, in flow order."""
+        nodes = self.catalog.flows[flow_id].nodes.values() if flow_id in self.catalog.flows else ()
+        return self.light(dict.fromkeys(probe for node in nodes for probe in node.probes))
 
     def light(self, probes: Iterable[str]) -> list[str]:
         """Return those of `probes` that are there and read no bulk data."""

@@ -11,6 +11,7 @@ import msgspec
 
 from runbook.evidence import Item
 from runbook.finding import Finding
+from runbook.text import Text
 from runbook.walk import By
 
 
@@ -74,13 +75,34 @@ class WentBack(msgspec.Struct, frozen=True, tag="back"):
 class RunAttached(msgspec.Struct, frozen=True, tag="run-attached"):
     """A new run was attached to an experiment node; its items are added under the same run name.
 
-    run: a name that no run of the session had before. root: its RUN.
+    run: a name that no run of the session had before. root: its RUN. lacks: what of the experiment's change it is
+    proven not to have; then it decides nothing. notes: what could not be checked.
     """
 
     flow: str
     node: str
     run: str
     root: str = ""
+    lacks: tuple[Text, ...] = ()
+    notes: tuple[Text, ...] = ()
+
+
+class CopyChanged(msgspec.Struct, frozen=True, tag="copy-changed"):
+    """A changed copy of a file was written for an experiment; the original is as it was.
+
+    of: path of the original. path: of the copy, "" when the session keeps no files. diff: from the original to the
+    copy. notes: what a person should know. left: what a person has to do by hand. command: what submits the copy, ""
+    when nothing is known to.
+    """
+
+    flow: str
+    node: str
+    of: str
+    path: str
+    diff: str
+    notes: tuple[Text, ...] = ()
+    left: tuple[Text, ...] = ()
+    command: str = ""
 
 
 class Noted(msgspec.Struct, frozen=True, tag="note"):
@@ -114,6 +136,7 @@ Event = (
     | Answered
     | WentBack
     | RunAttached
+    | CopyChanged
     | Noted
     | Exported
     | Left

@@ -16,7 +16,7 @@ from runbook.finding import Finding
 from runbook.flow.model import Cause, Flow
 from runbook.session import events as ev
 from runbook.triage import Report, triage
-from runbook.walk import By, Decision, Step, Walk, answer, back, decide, fits
+from runbook.walk import By, Decision, How, Step, Walk, answer, back, decide, fits
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -34,8 +34,9 @@ class SessionState(msgspec.Struct, frozen=True):
 
     revision: number of records folded, so that two states of one session differ when their revisions do. findings:
     (run, probe id) to the latest finding. attached: (flow, node) to the name of the run attached to that experiment.
-    runs: every attached run in order, also one that gave way to another, with its RUN. current: flow in front.
-    flow_hashes: as recorded when the session began. began, changed: seconds since the epoch.
+    copies: (flow, node) to the latest changed copy that was written for that experiment. runs: every attached run in
+    order, also one that gave way to another, with its RUN. arrivals: run to how it was attached. current: flow in
+    front. flow_hashes: as recorded when the session began. began, changed: seconds since the epoch.
     """
 
     revision: int = 0
@@ -48,7 +49,9 @@ class SessionState(msgspec.Struct, frozen=True):
     findings: dict[tuple[str, str], Finding] = {}
     walks: dict[str, Walk] = {}
     attached: dict[tuple[str, str], str] = {}
+    copies: dict[tuple[str, str], ev.CopyChanged] = {}
     runs: dict[str, str] = {}
+    arrivals: dict[str, ev.RunAttached] = {}
     notes: tuple[Note, ...] = ()
     exports: tuple[tuple[str, str], ...] = ()
     current: str = ""
@@ -73,9 +76,17 @@ class SessionState(msgspec.Struct, frozen=True):
         run = self.run_at(flow, node)
         return self.findings_of(run) if run is not None else {}
 
+    def arrival(self, flow: str, node: str) -> ev.RunAttached | None:
+        """Return how the run of an experiment was attached, None when it has none."""
+        return self.arrivals.get(self.attached.get((flow, node), ""))
+
     def decision(self, flow: Flow, node: str) -> Decision:
-        """Return what the findings decide at a node."""
-        return decide(flow.nodes[node], self.findings_at(flow, node))
+        """Return what the findings decide at a node: nothing, where they are of a run without the node's change."""
+        decision = decide(flow.nodes[node], self.findings_at(flow, node))
+        arrival = self.arrival(flow.flow, node)
+        if arrival is None or not arrival.lacks:
+            return decision
+        return Decision(How.UNKNOWN, None, decision.findings)
 
     def walk(self, flow: str) -> Walk:
         """Return the walk through a flow, empty when it was never started."""
@@ -85,6 +96,8 @@ class SessionState(msgspec.Struct, frozen=True):
         """Return the triage of what is known now."""
         experiments: dict[str, dict[str, dict[str, Finding]]] = {}
         for (flow, node), run in self.attached.items():
+            if self.arrivals[run].lacks:
+                continue
             experiments.setdefault(flow, {})[node] = self.findings_of(run)
         return triage(flows, vocabulary, self.findings_of(), experiments)
 
@@ -146,7 +159,13 @@ def _(event: ev.FlowStarted, state: SessionState, t: float, flows: Mapping[str, 
 @_apply.register
 def _(event: ev.RunAttached, state: SessionState, t: float, flows: Mapping[str, Flow]) -> SessionState:
     attached = {**state.attached, (event.flow, event.node): event.run}
-    return change(state, attached=attached, runs={**state.runs, event.run: event.root})
+    arrivals = {**state.arrivals, event.run: event}
+    return change(state, attached=attached, arrivals=arrivals, runs={**state.runs, event.run: event.root})
+
+
+@_apply.register
+def _(event: ev.CopyChanged, state: SessionState, t: float, flows: Mapping[str, Flow]) -> SessionState:
+    return change(state, copies={**state.copies, (event.flow, event.node): event})
 
 
 @_apply.register

@@ -84,6 +84,7 @@ def device_assert(folder: Path) -> None:
 
 def debugger_misspelt(folder: Path) -> None:
     """Build a run whose switch for the debugger is spelt as in the guide, which Ray does not read."""
+    log("healthy", folder)
     launch(
         folder,
         ("export PYTHONUNBUFFERED=1\n", "export PYTHONUNBUFFERED=1\nexport RAY_DEBUG_POSTMORTEM=1\n"),
@@ -125,9 +126,9 @@ def too_many_gpus(folder: Path) -> None:
 
 
 def no_reward(folder: Path) -> None:
-    """Build a run whose model is well, but no sample ever gets a reward."""
+    """Build a run whose model is well, but no sample ever gets a reward, so that there are no advantages either."""
     text = (DATA / "logs" / "healthy.log").read_text()
-    (folder / "job.log").write_text(re.sub(r"('rollout/raw_reward': )[0-9.]+", r"\g<1>0.0", text))
+    (folder / "job.log").write_text(re.sub(r"('(?:rollout/raw_reward|train/pg_loss)': )[-0-9.e]+", r"\g<1>0.0", text))
 
 
 INCIDENTS = (
@@ -170,7 +171,7 @@ INCIDENTS = (
     Incident(
         debugger_misspelt,
         "ray-debugger",
-        (("driver", "init-before-breakpoint"), ("enabled", "misspelt")),
+        (("paused", "none"), ("driver", "init-before-breakpoint"), ("enabled", "misspelt")),
         "not-enabled",
         "ray-debugger-not-enabled",
         (("train.py", "ray.init()"), ("train.py", "breakpoint()"), ("launch.sh", "export RAY_DEBUG_POSTMORTEM=1")),

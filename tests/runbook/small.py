@@ -12,6 +12,10 @@ from runbook.flow.load import load_flow, load_vocabulary
 from runbook.probe import Progress, probe
 from runbook.text import Text
 from tests.runbook.misbehaving import write_pid
+from tests.runbook.shelf import shelf
+
+BROWSERS = (shelf,)
+"""The library, which wants no more than a log."""
 
 FLOWS = Path(__file__).parents[1] / "data" / "flows"
 
@@ -43,7 +47,14 @@ def text(evidence: Evidence, report: Progress) -> Finding:
     return _ask(evidence, b"text:", {b"fine": (Verdict.OK, "yes"), b"garbled": (Verdict.WARNING, "no")})
 
 
-@probe("small.load", needs="log", answers=("loaded", "not-loaded"), en="Was it loaded?", zh="是否加载？")
+@probe(
+    "small.load",
+    needs="log",
+    answers=("loaded", "not-loaded"),
+    en="Was it loaded?",
+    zh="是否加载？",
+    over=("loaded", "not-loaded"),
+)
 def load(evidence: Evidence, report: Progress) -> Finding:
     """Read the line of the checkpoint; one that was not loaded is a proof."""
     found_in = {b"loaded": (Verdict.OK, "loaded"), b"not loaded": (Verdict.PROBLEM, "not-loaded")}
@@ -73,6 +84,12 @@ def slow(evidence: Evidence, report: Progress) -> Finding:
 def is_log(candidate: Candidate) -> Match | None:
     """Know a log by its first word."""
     return Match(50, Text("begins with start", "以 start 开头")) if candidate.head.startswith(b"start") else None
+
+
+@probe("small.early", needs="log", answers=("seen",), en="What is seen at once?", zh="一眼能看到什么？", early=True)
+def early(evidence: Evidence, report: Progress) -> Finding:
+    """See that there is a log."""
+    return found(Verdict.OK, "seen", "There is a log.", "有日志。")
 
 
 LOG = Slot("log", Text("log", "日志"), is_log, many=True)

@@ -151,6 +151,18 @@ def test_a_closed_folder_is_one_item(tmp_path: Path) -> None:
     assert taken(found, "logs", tmp_path) == ["logs"]
 
 
+def test_a_recogniser_that_breaks_is_told_and_takes_nothing_down(tmp_path: Path) -> None:
+    """What a recogniser raises that no content explains is a note with its slot; the file goes to who knows it."""
+
+    def bug(candidate: Candidate) -> Match | None:
+        raise TypeError(candidate.name)
+
+    write(tmp_path / "x")
+    found = discover(str(tmp_path / "x"), (), {**SLOTS, "bug": Slot("bug", WHY, bug)}, FOLLOWERS)
+    assert found.evidence.paths("log") == (str(tmp_path / "x"),)
+    assert [note.en for note in found.notes] == [f"could not be read: {tmp_path / 'x'}: bug: TypeError('x')"]
+
+
 def test_nothing_known_is_said(tmp_path: Path) -> None:
     """A folder without evidence gives no item and a note that names it."""
     write(tmp_path / "holiday.jpg", "x")

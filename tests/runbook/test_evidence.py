@@ -101,6 +101,12 @@ def test_candidates_read_little_and_never_fail(tmp_path: Path) -> None:
     assert Candidate(gone, is_dir=True).names == frozenset()
 
 
+@pytest.mark.skipif(not os.access("/proc/kmsg", os.R_OK), reason="the kernel's log may not be read here")
+def test_a_file_that_would_keep_its_reader_waiting_is_empty() -> None:
+    """The kernel's log says that it is a regular file, and has nothing to give or makes its reader wait."""
+    assert isinstance(Candidate("/proc/kmsg", is_dir=False).head, bytes)
+
+
 def test_the_decorator_declares_a_probe() -> None:
     """The function becomes a Probe that still runs, with its needs as a tuple and the usual deadline."""
 

@@ -12,15 +12,17 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from runbook.evidence import Item
-from runbook.finding import Citation, Finding, Grid, Measurement, Table, Verdict, found, unknown
+from runbook.finding import Citation, Curve, Finding, Grid, Measurement, Plot, Table, Verdict, found, unknown
 from runbook.flow.model import Action, Change, Node
 from runbook.plain import CITATIONS_SHOWN, Plain
+from runbook.plot import sparkline
 from runbook.session import events as ev
 from runbook.session.desk import Desk
 from runbook.text import Text
 from runbook.walk import Decision, How
 from tests.helpers import hostile_text, is_safe
 from tests.runbook import small
+from tests.runbook.plots import RAMP, TWO
 
 PROOF = found(
     Verdict.PROBLEM,
@@ -87,6 +89,34 @@ def test_a_grid_is_drawn_with_its_legend() -> None:
     ]
 
 
+def test_a_plot_is_drawn_for_who_reads_it() -> None:
+    """Braille on a terminal, signs of every font in a pipe, ASCII where asked; title first, never wider than it is."""
+    finding = found(Verdict.OK, "yes", "x", "x", plots=(TWO,))
+    pipe = shown(lambda plain: plain.finding(finding))
+    assert pipe[2] == "  Two shelves"
+    assert pipe[3].startswith("    10 ┤▀▀▀▀▀▀")
+    assert pipe[-2:] == ["    a upper", "    b lower"]
+    terminal = shown(lambda plain: plain.finding(finding), width=60)
+    assert terminal[2].rstrip() == "  Two shelves"
+    assert terminal[3].startswith("    10 ┤\u2809\u2809")
+    assert max(map(len, terminal)) <= 60
+    ascii_only = shown(lambda plain: plain.finding(finding), ascii_only=True)
+    assert ascii_only[3].startswith("    10 +aaaaaa")
+    assert all(line.isascii() for line in ascii_only[2:])
+
+
+def test_a_cause_is_shown_with_the_plot_that_proves_it_and_checks_with_sparklines() -> None:
+    """The triage draws the plot under the confirmed cause, and names each check with its numbers in one line."""
+    desk = Desk(small.catalog())
+    proof = msgspec.structs.replace(PROOF, probe="small.load", plots=(RAMP,))
+    desk.append(ev.Found(proof))
+    lines = shown(lambda plain: plain.triage(desk, desk.report()))
+    assert lines.index("    Oven by minute") < lines.index("Checked")
+    (line,) = [line for line in lines if line.startswith("✗ problem  small.load")]
+    assert line.endswith(f"It was not loaded.  {sparkline([float(x) for x in range(11)], 24, False)}")
+    desk.close()
+
+
 def test_only_the_first_citations_are_written() -> None:
     """Of very many places the first are shown and the rest is counted."""
     many = tuple(Citation("/x", line, 0, f"line {line}") for line in range(1, CITATIONS_SHOWN + 4))
@@ -108,6 +138,7 @@ def test_hostile_words_are_drawn_as_words(words: str, width: int | None) -> None
         (Measurement(words, 1.0, words, 2.0, words),),
         (Table(text, (words,), ((words,),)),),
         (Grid(text, (words,), (words,), (words,), ((words, text, "good"),)),),
+        plots=(Plot(text, words, words, (Curve(words, ((0.0, 1.0), (1.0, None))),), ((0.0, text),), ((2.0, text),)),),
         settle_with=text,
         probe=words,
     )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runbook.text import Text, sanitise
+from runbook.text import Text, counted, sanitise
 from tests.helpers import hostile_bytes, hostile_text, is_safe
 
 
@@ -62,6 +62,12 @@ def test_work_is_bounded_by_the_limit(unit: str) -> None:
     assert sanitise(line, 10) == sanitise(line[:2000], 10)
     assert sanitise(line, 10).startswith("start")
     assert sanitise(line, 10).endswith("…")
+
+
+def test_a_count_agrees_with_its_noun() -> None:
+    """One is one; none and several take the plural, with an s unless another one is given."""
+    assert [counted(number, "step") for number in (0, 1, 2)] == ["0 steps", "1 step", "2 steps"]
+    assert [counted(number, "process", "processes") for number in (1, 8)] == ["1 process", "8 processes"]
 
 
 def test_chinese_falls_back_to_english() -> None:

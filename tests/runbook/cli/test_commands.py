@@ -17,7 +17,7 @@ import pytest
 
 from runbook import __version__
 from runbook.answer_json import answer_schema
-from runbook.cli.main import COMMANDS, SHOW_UI
+from runbook.cli.main import COMMANDS, SHOW_UI, main
 from runbook.exits import ExitCode
 from runbook.flow.graph import tree_lines
 from runbook.flow.schema import flow_schema, vocabulary_schema
@@ -233,6 +233,33 @@ def test_the_reader_of_a_pipe_may_leave(world: World) -> None:
     assert told == b""
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device here that is always full")
+@pytest.mark.parametrize("words", [("triage",), ("triage", "--json"), ("evidence",)])
+def test_a_full_disk_behind_stdout_is_told_and_confirms_nothing(world: World, words: tuple[str, ...]) -> None:
+    """What could not be written is said in words with exit code 2, never with the 1 of a confirmed cause."""
+    run = world.log(small.FINE)
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            world.command(*words, run), env=world.environment, stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    told = done.stderr.decode()
+    assert done.returncode == ExitCode.USAGE
+    assert "could not be written: No space left on device" in told
+    assert "Traceback" not in told
+    assert "Exception ignored" not in told
+
+
+def test_a_bug_shows_its_traceback_and_confirms_nothing(monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
+    """What nobody foresaw exits with 2: Python's own 1 would say that a cause is confirmed."""
+
+    def bug(*_: object) -> int:
+        raise TypeError("a bug")
+
+    monkeypatch.setattr("runbook.cli.main._run", bug)
+    assert main(["where"]) == ExitCode.USAGE
+    assert "TypeError: a bug" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("words", [("probes", "run", "small.slow"), ("probes", "run", "small.slow", "--json")])
 def test_interrupting_ends_at_once(world: World, words: tuple[str, ...]) -> None:
     """Ctrl-C gives exit code 130, one word on stderr, nothing on stdout, and the probe's process is gone."""
@@ -344,10 +371,9 @@ def test_a_flow_may_ask_a_probe_that_is_not_there(world: World) -> None:
 
 def test_probes_are_listed_and_asked(world: World) -> None:
     """The list has question, needs and answers; asking one shows its finding and exits by its verdict."""
-    assert lines(world("probes", "list"))[:2] == [
-        "small.load  Was it loaded?",
-        "needs log; answers loaded, not-loaded",
-    ]
+    listed = lines(world("probes", "list"))
+    at = listed.index("small.load  Was it loaded?")
+    assert listed[at + 1] == "needs log; answers loaded, not-loaded"
     run = world.log(small.GARBLED)
     asked = world("probes", "run", "small.load", run, "--json")
     assert asked.returncode == 1
@@ -413,6 +439,8 @@ class Seen(argparse.Namespace):
 USES = {
     ("triage", ""): ["RUN"],
     ("evidence", ""): ["RUN"],
+    ("browse", ""): ["RUN"],
+    ("resume", ""): ["SESSION", "--plain"],
     ("run", ""): ["small", "RUN", "--yes-to-probes"],
     ("export", ""): ["RUN", "--format", "json"],
     ("probes", "list"): [],

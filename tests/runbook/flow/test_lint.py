@@ -219,3 +219,64 @@ def test_lesser_faults_leave_a_flow_usable(fault: tuple[str, str, str, str], tmp
     path = tmp_path / "x.yaml"
     path.write_text((DATA / "small.yaml").read_text().replace(fault[0], fault[1]))
     assert unsound(load_flow(path)) is None
+
+
+MATRIX = """
+flow: grid
+title: {en: Grid, zh: 表}
+symptom: {en: Something, zh: 某事}
+start: present
+matrices:
+  - title: {en: One × other, zh: 一 × 二}
+    rows: [{en: a, zh: 甲}, {en: b, zh: 乙}]
+    columns: [{en: c, zh: 丙}]
+    hand: {node: present, by: which, cells: {"yes": [0, 0]}}
+    cells: [[[]], [[other]]]
+nodes:
+  present:
+    question: {en: Is it there?, zh: 有吗？}
+    probes: [small.text]
+    branches: {"yes": which, "no": well}
+  which:
+    question: {en: Is it on?, zh: 开了吗？}
+    branches: {"yes": other, "no": well}
+    answers: {"yes": {en: "yes", zh: 是}, "no": {en: "no", zh: 否}}
+  other:
+    question: {en: And without?, zh: 没有呢？}
+    change: {add: [--no-x]}
+    probes: [small.text]
+    branches: {"yes": found, "no": well}
+  found: {cause: buffer, fix: {en: Mend it., zh: 修好。}}
+  well: {clear: {en: Fine, zh: 好}}
+"""
+
+
+def test_a_sound_grid_gets_no_complaint(tmp_path: Path) -> None:
+    """A grid whose cells are experiments and whose answers are branches is clean."""
+    assert complaints(MATRIX, tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("[[[]], [[other]]]", "[[[]], [[which]]]", "matrix 1: 'which' is no experiment"),
+        ("[[[]], [[other]]]", "[[[]], [[gone]]]", "matrix 1: 'gone' is no experiment"),
+        ("[[[]], [[other]]]", "[[[other]]]", "matrix 1: cells are not 2 × 1"),
+        ("by: which", "by: other", "matrix 1: 'other' is no check"),
+        ('{"yes": [0, 0]}', '{"maybe": [0, 0]}', "matrix 1: 'maybe' names no cell"),
+        ('{"yes": [0, 0]}', '{"yes": [0, 1]}', "matrix 1: 'yes' names no cell"),
+        ("{en: a, zh: 甲}", "{en: a, zh: ''}", "the words in 'zh' are missing"),
+    ],
+)
+def test_faults_of_a_grid(tmp_path: Path, old: str, new: str, words: str) -> None:
+    """Each fault of a grid is told once, at its line."""
+    assert old in MATRIX
+    (told,) = complaints(MATRIX.replace(old, new), tmp_path)
+    place, _, said = told.partition(": ")
+    assert said.startswith(words)
+    assert (
+        MATRIX.replace(old, new)
+        .splitlines()[int(place.split(":")[0]) - 1]
+        .strip()
+        .startswith(("hand", "cells", "rows"))
+    )

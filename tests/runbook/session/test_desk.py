@@ -14,9 +14,11 @@ import msgspec
 import pytest
 
 from runbook.catalog import Catalog
+from runbook.changing import Checked
 from runbook.errors import SessionError, UsageError
-from runbook.evidence import Item
+from runbook.evidence import Evidence, Item
 from runbook.finding import Verdict
+from runbook.session import arrivals
 from runbook.session import events as ev
 from runbook.session.desk import Desk, Due, Memory, new_session, open_session, read_session
 from runbook.session.lock import login_name
@@ -260,10 +262,14 @@ def test_a_listener_can_leave(desk: Desk) -> None:
     assert (first, second) == (["record"], ["record", "record"])
 
 
+A_RAY_LINE = b"(SGLangEngine pid=952) [2026-11-29 19:00:00] INFO ready\n"
+"""What the installed recognisers take for a job log."""
+
+
 def attached(desk: Desk, heard: Heard, path: Path, content: bytes) -> str:
     """Attach a new run with one log to the experiment of the small flow, and return its name."""
     path.mkdir()
-    (path / "job.log").write_bytes(content)
+    (path / "job.log").write_bytes(content + A_RAY_LINE)
     run = desk.attach("small", "released", str(path))
     heard.next("discovered")
     return run
@@ -295,10 +301,45 @@ def test_a_run_that_is_not_there_is_not_attached(desk: Desk, tmp_path: Path) -> 
     assert list(desk.state.runs.values()) == [str(tmp_path / "new")]
 
 
-def test_what_is_due_after_an_event(desk: Desk, tmp_path: Path) -> None:
-    """New evidence: what lacked or needs its slot again, then what was never asked; an attached run: its node's probes.
+def test_a_run_that_answers_nothing_is_told(desk: Desk, tmp_path: Path) -> None:
+    """The first run itself is refused in words; a folder without anything that the node asks of is taken with a note.
 
-    A note asks nothing; a finding that rests on other slots is left alone.
+    Only what the probes of the node look into counts, and a file of the first run that the new run merely names is
+    taken with a note.
+    """
+    heard = Heard(desk)
+    (tmp_path / "first").mkdir()
+    (tmp_path / "first" / "job.log").write_bytes(A_RAY_LINE)
+    desk.discover(str(tmp_path / "first"))
+    heard.next("discovered")
+    (tmp_path / "alias").symlink_to(tmp_path / "first" / "job.log")
+    for same in (tmp_path / "first", tmp_path / "first" / "job.log", tmp_path / "alias"):
+        desk.attach("small", "released", str(same))
+        assert "belongs to the first run already" in heard.next("error").message
+    assert (desk.state.attached, desk.state.runs) == ({}, {})
+    assert [item.run for item in desk.state.items] == [""]
+    assert attached(desk, heard, tmp_path / "new", small.FINE) == "run-2"
+    named = Item("log", str(tmp_path / "first" / "job.log"), Text("named", "被提及"), "named", run="run-3")
+    where = (desk.catalog, desk.state, desk.catalog.flows["small"], "released")
+    arrivals.refuse(*where, Evidence((named,)))
+    (note,) = arrivals.remarks(*where, Evidence((named,)))
+    assert str(tmp_path / "first" / "job.log") in note.en
+    (note,) = arrivals.remarks(*where, Evidence())
+    assert "Nothing in it answers this question" in note.en
+    assert arrivals.arrival("small", "released", "run-3", "/r", Checked(), (note,)).notes == (note,)
+
+
+def test_a_check_that_failed_leaves_the_change_unchecked() -> None:
+    """A check that ended in an error attaches the run and says so; it never counts as a change that is not there."""
+    event = arrivals.arrival("small", "released", "run-2", "/r", TimeoutError())
+    assert (event.lacks, event.notes) == ((), (arrivals.UNCHECKED,))
+
+
+def test_what_is_due_after_an_event(desk: Desk, tmp_path: Path) -> None:
+    """New evidence asks again what lacked or needs its slot, then what was never asked.
+
+    An attached run asks its node's probes, then those of its flow, to be compared. A note asks nothing; a finding that
+    rests on other slots is left alone.
     """
     heard = Heard(desk)
     assert desk.due(ev.Noted("x")) == ()
@@ -315,7 +356,8 @@ def test_what_is_due_after_an_event(desk: Desk, tmp_path: Path) -> None:
     assert desk.due(other)[0] == Due((), again=True)
     run = attached(desk, heard, tmp_path / "new", small.FINE)
     mine = (Due(("small.text",), run, again=True, first=True),)
-    assert desk.due(ev.RunAttached("small", "released", run)) == mine
+    every = Due(("small.text", "small.load"), run)
+    assert desk.due(ev.RunAttached("small", "released", run)) == (*mine, every)
     assert desk.due(ev.EvidenceAdded((msgspec.structs.replace(log, run=run),))) == mine
 
 
