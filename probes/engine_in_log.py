@@ -2,14 +2,15 @@
 
 Only the first event counts, and only if no CUDA or memory fault stands before it or in its own traceback: those have
 probes of their own, and an engine that dies of them is their consequence. One failed request proves nothing, since
-slime tries sixty
-times: a status counts once half the tries are used up or the exception has left the loop (slime/utils/http_utils.py).
+slime tries sixty times: a status counts once half the tries are used up or the exception has left the loop
+(slime/utils/http_utils.py). An engine that slime restarted, so that the job went on, did not end it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from probes import faults, logs
 from probes.logs import Scanned
@@ -51,6 +52,8 @@ _DEEPEP = signature(
 )
 _DEEPEP_ERROR = re.compile(r"deep_?ep|nvshmem", re.IGNORECASE)
 _FAULTS = (*faults.CUDA[:3], *faults.OOM)
+_LASTING = frozenset({_UPDATE.label})
+"""An engine that took half of an update keeps the mixed weights, however long the job goes on."""
 
 _EN = {
     "update-failed": "SGLang failed to take a weight update",
@@ -87,14 +90,22 @@ def engine_in_log(evidence: Evidence, report: Progress) -> Finding:
     own = (_UPDATE, _STATUS, _RAISED, _GAVE_UP, _SILENT, _DEEPEP, faults.FP8_SCALE, faults.ENGINE_EXCEPTION)
     scanned = logs.collect(evidence, report, (*own, *_FAULTS))
     order = {file: index for index, file in enumerate(scanned.coverage.files)}
-    events = sorted(_events(scanned), key=lambda event: (order.get(event[1].file, 0), event[1].line))
+    events = sorted(
+        _events(scanned, partial(scanned.standing, lasting=_LASTING)),
+        key=lambda event: (order.get(event[1].file, 0), event[1].line),
+    )
     first = next((event for event in events if not _explained(scanned, *event)), None)
     if first is None:
-        return logs.unread(scanned.coverage) or found(
-            Verdict.OK,
-            "none",
-            "Neither the engines nor the router report a fault of their own.",
-            "推理引擎与 router 均未报告自身故障。",
+        past = dict.fromkeys(hit.label for _, hit in _events(scanned, scanned.of))
+        return (
+            logs.unread(scanned.coverage)
+            or scanned.history("none", *past, lasting=_LASTING)
+            or found(
+                Verdict.OK,
+                "none",
+                "Neither the engines nor the router report a fault of their own.",
+                "推理引擎与 router 均未报告自身故障。",
+            )
         )
     answer, hit = first
     alike = [each for kind, each in events if kind == answer]
@@ -108,17 +119,17 @@ def engine_in_log(evidence: Evidence, report: Progress) -> Finding:
     )
 
 
-def _events(scanned: Scanned) -> Iterator[tuple[str, Hit]]:
-    """Yield every event with its answer, in no order."""
+def _events(scanned: Scanned, of: Callable[..., list[Hit]]) -> Iterator[tuple[str, Hit]]:
+    """Yield every event of the hits that `of` returns by label, with its answer, in no order."""
     for label in (_UPDATE.label, _GAVE_UP.label, _SILENT.label, faults.FP8_SCALE.label):
-        yield from ((label, hit) for hit in scanned.of(label))
-    for hit in scanned.of(_STATUS.label, _RAISED.label):
+        yield from ((label, hit) for hit in of(label))
+    for hit in of(_STATUS.label, _RAISED.label):
         code, attempt, tries = (*(int(group or 0) for group in hit.groups), 1, 1)[:3]
         answer = {503: "no-workers", 403: "forbidden", 407: "forbidden"}.get(code)
         if answer and attempt * 2 >= tries:
             yield answer, hit
     deepep = scanned.of(_DEEPEP.label)
-    for hit in scanned.of(faults.ENGINE_EXCEPTION.label):
+    for hit in of(faults.ENGINE_EXCEPTION.label):
         end = faults.exception(joblog.context(hit), hit.line)
         used = any(scanned.earlier(each, hit) for each in deepep)
         about = end is None or _DEEPEP_ERROR.search(end.raw.decode("utf-8", "replace"))
@@ -129,7 +140,7 @@ def _explained(scanned: Scanned, answer: str, hit: Hit) -> bool:
     """Whether a CUDA or memory fault stands before an event, or in the traceback it belongs to."""
     if answer == faults.FP8_SCALE.label:
         return False
-    known = scanned.of(*(each.label for each in _FAULTS))
+    known = scanned.standing(*(each.label for each in _FAULTS))
     if any(scanned.earlier(each, hit) for each in known):
         return True
     near = {each.line for each in known if each.file == hit.file}

@@ -1,21 +1,31 @@
 """Whether the GPUs that the flags ask for are there.
 
 slime asks Ray for one placement group (slime/ray/placement_group.py, _get_placement_group_layout): actor nodes x
-GPUs a node when colocated or training only, plus --rollout-num-gpus otherwise. A script that starts Ray only on
-its own machine, under a loopback address that no other machine can join, has exactly the GPUs of that `ray start`.
-Where other machines may join, the number is not known and nothing is concluded.
+GPUs a node when colocated or training only, plus --rollout-num-gpus otherwise; rollout alone with
+--debug-rollout-only. Engines are made of --rollout-num-gpus // --rollout-num-gpus-per-engine (slime/ray/rollout.py),
+and one that spans nodes needs all of them; GPUs that are left over stay idle, which is no fault. A script that starts
+Ray only on its own machine, under a loopback address that no other machine can join, has exactly the GPUs of that
+`ray start`. Where other machines may join, the number is not known and nothing is concluded.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from probes.launch_rules import Asked, Release, Untold, release_of, tempered
 from probes.readers.launch_model import Launch, RayStart, cite_place
-from probes.settings import Given, Settings, given, number, read_settings, switched
+from probes.settings import Settings, given, read_settings
 from runbook.evidence import Evidence
 from runbook.finding import Citation, Finding, Measurement, Verdict, found, unknown
 from runbook.probe import Progress, probe
 
+_NO_ENGINES = (
+    "load-debug-rollout-data",
+    "rollout-external-engine-addrs",
+    "sglang-config",
+    "prefill-num-servers",
+)
+"""Flags with which slime starts no engines of its own, or counts their GPUs by groups."""
 _LOOPBACK = ("127.", "localhost", "::1")
 
 
@@ -38,9 +48,13 @@ class _Need:
 )
 def gpu_count(evidence: Evidence, report: Progress) -> Finding:
     """Compare what the placement group needs with what `ray start` offers."""
-    del report
     settings = read_settings(evidence)
-    need = _need(settings)
+    told = _engines(settings) or _compared(settings, _need(settings, release_of(evidence)))
+    return tempered(told, evidence, report)
+
+
+def _compared(settings: Settings, need: _Need | None) -> Finding:
+    """Return how the placement group's GPUs compare with those of `ray start`."""
     if need is None:
         return _open("the GPU counts of the command are not all known", "命令里的 GPU 数不全可知")
     if settings.launch is None:
@@ -92,38 +106,92 @@ def _open(en: str, zh: str, citations: tuple[Citation, ...] = ()) -> Finding:
     )
 
 
-def _need(settings: Settings) -> _Need | None:
-    nodes, nodes_line = number(settings, "actor-num-nodes", 1)
-    each, each_line = number(settings, "actor-num-gpus-per-node", 8)
-    rollout, rollout_line = number(settings, "rollout-num-gpus", 0)
-    if (
-        nodes is None
-        or each is None
-        or any(line is not None and line.default for line in (nodes_line, each_line, rollout_line))
-    ):
+def _need(settings: Settings, release: Release | None) -> _Need | None:
+    """Return what the placement group asks for; None when that is not certain."""
+    asked = Asked(settings)
+    try:
+        nodes, each = asked.number("actor-num-nodes", 1), asked.number("actor-num-gpus-per-node", 8)
+        actor = int(nodes * each)
+        words = f"{int(nodes)} x {int(each)} = {actor} GPUs"
+        alone = asked.given("load-debug-rollout-data") or asked.on("debug-train-only")
+        low, high = _with_critic(asked, actor, release)
+        if alone or given(settings, "rollout-external-engine-addrs") is not None:
+            return _sum(asked, low, high, words)
+        rollout = asked.maybe("rollout-num-gpus")
+        if asked.on("debug-rollout-only"):
+            only = actor if asked.on("colocate") and not rollout else int(rollout or 0)
+            return _sum(asked, only, only, f"{only} GPUs for rollout") if only else None
+        if asked.on("colocate"):
+            # Up to v0.3.0 a colocated --rollout-num-gpus is overridden; later the larger of both counts.
+            return _sum(asked, low, high if settings.table is not None else max(high, int(rollout or 0)), words)
+    except Untold:
         return None
-    actor = int(nodes * each)
-    modes = {name: switched(settings, name)[0] for name in ("colocate", "debug-train-only", "debug-rollout-only")}
-    loaded, external = given(settings, "load-debug-rollout-data"), given(settings, "rollout-external-engine-addrs")
-    lines = _citations(nodes_line, each_line)
-    actor_words = f"{int(nodes)} x {int(each)} = {actor} GPUs"
-    if modes["debug-train-only"] or loaded is not None or external is not None:
-        return _Need(actor, actor, actor_words, lines)
-    if modes["debug-train-only"] is None or modes["debug-rollout-only"] is not False or modes["colocate"] is None:
+    if not rollout:
         return None
-    if modes["colocate"]:
-        # Up to v0.3.0 a colocated --rollout-num-gpus is overridden; later the larger of both counts.
-        high = actor if settings.table is not None and rollout is None else max(actor, int(rollout or 0))
-        return _Need(actor, high, actor_words, lines)
-    if rollout is None or rollout_line is None:
-        return None
-    total = actor + int(rollout)
-    words = f"{int(nodes)} x {int(each)} for training + {int(rollout)} for rollout = {total} GPUs"
-    return _Need(total, total, words, (*lines, *_citations(rollout_line)))
+    words = f"{int(nodes)} x {int(each)} for training + {int(rollout)} for rollout = {actor + int(rollout)} GPUs"
+    return _sum(asked, low + int(rollout), high + int(rollout), words)
 
 
-def _citations(*lines: Given | None) -> tuple[Citation, ...]:
-    return tuple(line.citation for line in lines if line is not None)
+def _sum(asked: Asked, low: int, high: int, words: str) -> _Need | None:
+    if any(line.default for line in asked.lines):
+        return None
+    more = f", or {high} with a critic of its own" if high > low else ""
+    return _Need(low, high, words + more, tuple(dict.fromkeys(line.citation for line in asked.lines))[:4])
+
+
+def _with_critic(asked: Asked, actor: int, release: Release | None) -> tuple[int, int]:
+    """Return the least and the most GPUs that training needs. Raises Untold.
+
+    With PPO, releases v0.2.0 to v0.2.4 give the critic GPUs of its own, as many as the actor's unless flags say so;
+    later ones put it on the actor's.
+    """
+    if asked.text("advantage-estimator", "grpo") != "ppo":
+        return actor, actor
+    critic = [asked.maybe(f"critic-{name}") for name in ("num-nodes", "num-gpus-per-node")]
+    plain = [asked.number("actor-num-nodes", 1), asked.number("actor-num-gpus-per-node", 8)]
+    nodes, each = (own if own is not None else other for own, other in zip(critic, plain, strict=True))
+    apart = actor + int(nodes * each)
+    if release is None:
+        return actor, apart
+    return (apart, apart) if (0, 2, 0) <= release <= (0, 2, 4) else (actor, actor)
+
+
+def _engines(settings: Settings) -> Finding | None:
+    """Return what is wrong with the engines' share; None when nothing is, or when it is not certain."""
+    asked = Asked(settings)
+    try:
+        if asked.on("debug-train-only") or any(asked.given(flag) for flag in _NO_ENGINES):
+            return None
+        rollout, shared = asked.maybe("rollout-num-gpus"), asked.on("colocate")
+        size, node = asked.number("rollout-num-gpus-per-engine", 1), asked.number("num-gpus-per-node", 8)
+        if rollout is None and shared:
+            rollout = asked.number("actor-num-nodes", 1) * asked.number("actor-num-gpus-per-node", 8)
+    except Untold:
+        return None
+    if rollout is None:
+        words = (
+            "Neither --colocate nor --rollout-num-gpus is given: slime cannot count rollout's GPUs (TypeError)",
+            "--colocate 与 --rollout-num-gpus 都没有给：slime 没有推理卡数，以 TypeError 退出",
+        )
+    elif rollout and rollout < size:
+        words = (
+            f"An engine needs {size:g} GPUs, and rollout has {rollout:g}: no engine can be completed",
+            f"一个 engine 需要 {size:g} 个 GPU，而推理只有 {rollout:g} 个：凑不出一个 engine",
+        )
+    elif size > node > 0 and (size % node or rollout % size):
+        words = (
+            f"Engines of {size:g} GPUs on nodes of {node:g}, and {rollout:g} for rollout: some engine stays incomplete",
+            f"一个 engine 的 {size:g} 个 GPU 跨多个 {node:g} 卡节点，而推理有 {rollout:g} 个 GPU：有 engine 不完整",
+        )
+    else:
+        return None
+    citations = tuple(dict.fromkeys(line.citation for line in asked.lines))
+    if not citations and settings.job is not None:
+        citations = (cite_place(settings.job.place),)
+    sure = citations and not any(line.default for line in asked.lines) and (settings.job is None or settings.job.sure)
+    return found(
+        Verdict.PROBLEM if sure else Verdict.WARNING, "mismatch", f"{words[0]}.", f"{words[1]}。", citations=citations
+    )
 
 
 def _offer(launch: Launch) -> tuple[RayStart, int, bool] | None:

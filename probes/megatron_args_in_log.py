@@ -32,7 +32,7 @@ _MISMATCH = signature(
 def args_in_log(evidence: Evidence, report: Progress) -> Finding:
     """Report the first line that names an argument and its two values."""
     scanned = logs.collect(evidence, report, (_MISMATCH,))
-    hits = scanned.of(_MISMATCH.label)
+    hits = scanned.standing(_MISMATCH.label)
     if hits:
         said = joblog.parse(hits[0].groups[0] or b"").message
         return found(
@@ -42,9 +42,13 @@ def args_in_log(evidence: Evidence, report: Progress) -> Finding:
             f"MODEL_ARGS 与模型不符：{said}",
             citations=(joblog.citation(hits[0], logs.processes(hits)),),
         )
-    return logs.unread(scanned.coverage) or found(
-        Verdict.OK,
-        "no-complaint",
-        "Neither slime nor Megatron complains about MODEL_ARGS.",
-        "slime 与 Megatron 均未报告 MODEL_ARGS 有误。",
+    return (
+        logs.unread(scanned.coverage)
+        or scanned.history("no-complaint", _MISMATCH.label)
+        or found(
+            Verdict.OK,
+            "no-complaint",
+            "Neither slime nor Megatron complains about MODEL_ARGS.",
+            "slime 与 Megatron 均未报告 MODEL_ARGS 有误。",
+        )
     )

@@ -27,7 +27,7 @@ LINE = signature(
 def no_core_worker(evidence: Evidence, report: Progress) -> Finding:
     """Look for the line in the logs."""
     scanned = logs.collect(evidence, report, [LINE])
-    hits = scanned.of(LINE.label)
+    hits = scanned.standing(LINE.label)
     if hits:
         return found(
             Verdict.PROBLEM,
@@ -36,6 +36,13 @@ def no_core_worker(evidence: Evidence, report: Progress) -> Finding:
             "breakpoint() 在 Ray 未初始化的进程里执行：请先调用 ray.init()。",
             citations=(citation(hits[0], len(hits)),),
         )
-    return logs.unread(scanned.coverage) or found(
-        Verdict.OK, "none", "No breakpoint() failed for want of Ray.", "没有因缺少 Ray 初始化而失败的 breakpoint()。"
+    return (
+        logs.unread(scanned.coverage)
+        or scanned.history("none", LINE.label)
+        or found(
+            Verdict.OK,
+            "none",
+            "No breakpoint() failed for want of Ray.",
+            "没有因缺少 Ray 初始化而失败的 breakpoint()。",
+        )
     )

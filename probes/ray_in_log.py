@@ -1,7 +1,8 @@
 """What Ray says in the log: a placement group that cannot be met, an actor or a node that died.
 
 A dead actor is a cause of its own only when no fault (CUDA, memory, an exception of the engine, a traceback of that
-very process) stands before it; otherwise it is that fault's consequence and the answer is `none`. `actor-died` is a
+very process) stands before it; otherwise it is that fault's consequence and the answer is `none`. What the job got
+past (`logs`) is history and explains nothing. `actor-died` is a
 trainer; the death of any other actor, or of a node, is reported as unknown, with its line. Ray's list of
 reasons ("killed by the OOM killer, ray stop --force, SIGSEGV") is the same text every time and no evidence. Actors
 that ended because their owner did, or by `ray.kill`, are not deaths. Sources: Ray python/ray/exceptions.py,
@@ -67,10 +68,12 @@ def ray_in_log(evidence: Evidence, report: Progress) -> Finding:
 def _pending(scanned: Scanned) -> Finding | None:
     """Report a placement group that was still waiting when its log ended."""
     met = scanned.of(_MET.label)
-    waits = [hit for hit in scanned.of(_WAITS.label) if not _later(scanned, hit, met)]
+    waits = [hit for hit in scanned.standing(_WAITS.label) if not _later(scanned, hit, met)]
     if not waits:
         refused = [
-            hit for hit in scanned.of(_NO_FIT.label) if not any(each.file.stream == hit.file.stream for each in met)
+            hit
+            for hit in scanned.standing(_NO_FIT.label)
+            if not any(each.file.stream == hit.file.stream for each in met)
         ]
         if not refused:
             return None
@@ -106,7 +109,7 @@ def _later(scanned: Scanned, hit: Hit, others: Sequence[Hit]) -> bool:
 
 def _node(scanned: Scanned) -> Finding | None:
     """Report a node or a head that Ray lost."""
-    hits = scanned.of(_NODE.label)
+    hits = scanned.standing(_NODE.label)
     if not hits:
         return None
     return _elsewhere(
@@ -128,7 +131,7 @@ def _elsewhere(en: str, zh: str, citations: tuple[Citation, ...]) -> Finding:
 
 def _died(scanned: Scanned) -> Finding | None:
     """Report the first actor that died while nothing before it in the log explains why."""
-    for hit in scanned.of(_DIED.label)[:20]:
+    for hit in scanned.standing(_DIED.label)[:20]:
         breath = joblog.context(hit)
         actor, pid, reason = _identity(hit, breath)
         if actor is None or reason is None or _explained(scanned, hit, pid):
@@ -163,15 +166,15 @@ def _identity(hit: Hit, breath: Sequence[Placed]) -> tuple[str | None, int | Non
 def _explained(scanned: Scanned, death: Hit, pid: int | None) -> bool:
     """Whether a fault stands before a death, or the dead process itself printed a traceback."""
     labels = [each.label for each in (*faults.CUDA, *faults.OOM, faults.ENGINE_EXCEPTION)]
-    if any(hit.file != death.file or hit.line < death.line for hit in scanned.of(*labels)):
+    if any(hit.file != death.file or hit.line < death.line for hit in scanned.standing(*labels)):
         return True
-    own = (hit for hit in scanned.of(_TRACEBACK.label) if hit.file != death.file or hit.line < death.line)
+    own = (hit for hit in scanned.standing(_TRACEBACK.label) if hit.file != death.file or hit.line < death.line)
     return pid is not None and any(joblog.parse(hit.raw).pid == pid for hit in own)
 
 
 def _none(scanned: Scanned) -> Finding:
     """Say that Ray reports nothing of its own, naming a death that another fault explains."""
-    deaths = scanned.of(_DIED.label)
+    deaths = scanned.standing(_DIED.label)
     if deaths:
         return found(
             Verdict.OK,
@@ -180,9 +183,13 @@ def _none(scanned: Scanned) -> Finding:
             "有 actor 死亡，但日志中更早的故障可以解释。",
             citations=(joblog.citation(deaths[0], len(deaths)),),
         )
-    return logs.unread(scanned.coverage) or found(
-        Verdict.OK,
-        "none",
-        "Ray reports neither a pending placement group nor a dead actor.",
-        "Ray 未报告等待中的 placement group 或死亡的 actor。",
+    return (
+        logs.unread(scanned.coverage)
+        or scanned.history("none", _DIED.label, _NODE.label)
+        or found(
+            Verdict.OK,
+            "none",
+            "Ray reports neither a pending placement group nor a dead actor.",
+            "Ray 未报告等待中的 placement group 或死亡的 actor。",
+        )
     )

@@ -16,6 +16,7 @@ from probes.readers.arguments import Arguments
 from probes.readers.launch import TRACE_LIMIT, read_launch, read_trace
 from probes.readers.launch_model import Job, Launch, Occurrence, cite_place
 from probes.readers.logfiles import LogFile, expand, window
+from probes.readers.logscan import line_ends
 from runbook.evidence import Evidence
 from runbook.finding import Citation, Finding, cite, unknown
 
@@ -25,7 +26,10 @@ trains."""
 MANY_LOGS = 64
 """Logs of a folder that are looked into; the driver's are looked at first."""
 _MODEL_SCRIPT = re.compile(r"models/[\w.-]+\.sh$|^[\w.-]+$")
+_RULED = b"- arguments -"
 _RULER = re.compile(rb"-{10,} arguments -{10,}")
+_RULER_END = len("- arguments ----------")
+"""Bytes from `_RULED` to the end of the least ruler."""
 
 
 @dataclass(frozen=True)
@@ -109,12 +113,13 @@ def read_settings(evidence: Evidence) -> Settings:
 
 def read_table(file: LogFile, head: bytes) -> Arguments | None:
     """Return the last arguments table at the start of a log; None when there is none."""
-    rulers = list(_RULER.finditer(head))
-    if not rulers:
-        return None
-    start = head.rfind(b"\n", 0, rulers[-1].start()) + 1
-    found = arguments.table(file, head.count(b"\n", 0, start) + 1, start)
-    return found if found.rows else None
+    at = len(head)
+    while (at := head.rfind(_RULED, 0, at)) >= 0:
+        start = head.rfind(b"\n", 0, at) + 1
+        if _RULER.search(head, start, at + _RULER_END):
+            found = arguments.table(file, line_ends(head, 0, start) + 1, start)
+            return found if found.rows else None
+    return None
 
 
 def given(settings: Settings, flag: str, name: str | None = None) -> Given | None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import re
 
-from probes.readers import rollout_dump, torch_dist
+from probes.readers import rollout_dump, tensorboard, torch_dist
 from probes.readers.joblog import recognised
-from probes.readers.logfiles import expand
+from probes.readers.logfiles import expand, named_as_log
 from probes.thresholds import evidence as limits
 from runbook.evidence import Candidate, Match, Slot
 from runbook.text import Text
@@ -20,7 +20,7 @@ from runbook.text import Text
 _WEIGHTS = re.compile(r"\.safetensors(?:\.index\.json)?$|^pytorch_model.*\.bin(?:\.index\.json)?$")
 _RECEIVED = re.compile(r"\.sent\.json$|^megatron_names\.|^(?:stage|engine|received|rank)[\w.-]*\.safetensors$")
 _WORKER_LOG = re.compile(r"^(?:worker-[0-9a-f]{8,}-\w+-\d+\.(?:out|err)|raylet\.(?:out|err)|gcs_server\.(?:out|err))$")
-_LOG_NAME = re.compile(r"\.(?:log|out|err|txt)(?:\.\d+)?(?:\.(?:gz|zst))?$|^(?:stdout|stderr|log|nohup)", re.IGNORECASE)
+_BARE_LOG_NAME = re.compile(r"^(?:stdout|stderr|log|nohup)", re.IGNORECASE)
 _NOT_LOG = re.compile(
     r"\.(?:py|sh|md|rst|json|jsonl|ya?ml|toml|ini|cfg|html|jinja|pt|pth|safetensors|distcp)$", re.IGNORECASE
 )
@@ -78,8 +78,11 @@ def recognise_driver(candidate: Candidate) -> Match | None:
     return _match(70 if named else 45, "a driver script that imports slime or Ray", "导入 slime 或 Ray 的 driver 脚本")
 
 
-_CUDA_GDB = b"Opening GPU coredump:"
-"""First line of cuda-gdb's `target cudacore`; it names the faulting kernel, so it is read as a log."""
+_TOOLS = (
+    (b"Opening GPU coredump:", "output of cuda-gdb on a GPU core dump", "cuda-gdb 读取 GPU core dump 的输出"),
+    (b"========= COMPUTE-SANITIZER", "output of compute-sanitizer", "compute-sanitizer 的输出"),
+)
+"""First lines of tools that name the faulting kernel, so that what they print is read as a log."""
 
 
 def recognise_log(candidate: Candidate) -> Match | None:
@@ -87,14 +90,15 @@ def recognise_log(candidate: Candidate) -> Match | None:
     if candidate.is_dir:
         workers = [name for name in candidate.names if _WORKER_LOG.match(name)]
         return _match(80, "a folder of Ray log files", "Ray 日志目录") if len(workers) > 1 else None
-    if _NOT_LOG.search(candidate.name) or candidate.size == 0:
-        return None
-    files, _ = expand((candidate.path,))
+    if tensorboard.named(candidate.path) and tensorboard.looks(candidate.head):
+        return _match(65, "metrics in a TensorBoard event file", "TensorBoard event 文件中的指标")
+    files, _ = ((), ()) if _NOT_LOG.search(candidate.name) or candidate.size == 0 else expand((candidate.path,))
     if not files or (files[0].packing == "plain" and candidate.head[:4] in (b"\x7fELF", b"PK\x03\x04")):
         return None
-    if _CUDA_GDB in candidate.head:
-        return _match(65, "output of cuda-gdb on a GPU core dump", "cuda-gdb 读取 GPU core dump 的输出")
-    named = _LOG_NAME.search(candidate.name) is not None
+    for mark, en, zh in _TOOLS:
+        if mark in candidate.head:
+            return _match(65, en, zh)
+    named = named_as_log(candidate.name) or _BARE_LOG_NAME.search(candidate.name) is not None
     if not recognised(files[0]) or not (named or _STAMP.search(candidate.head)):
         return None
     return _match(
@@ -199,10 +203,12 @@ def recognise_train_dump(candidate: Candidate) -> Match | None:
 
 
 def recognise_coredump(candidate: Candidate) -> Match | None:
-    """Take an ELF core file of a GPU."""
+    """Take an ELF core file of a GPU; one of a CPU process too, so that a probe says what it is."""
     head = candidate.head
     if head[:4] == b"\x7fELF" and head[16:20] == CUDA_CORE:
         return _match(95, "an ELF core file of a GPU", "GPU 的 ELF core 文件")
+    if head[:4] == b"\x7fELF" and head[16:18] == CUDA_CORE[:2] and re.search(r"(?:^|_)core", candidate.name):
+        return _match(20, "a core file of a CPU process, not of a GPU", "CPU 进程的 core 文件，不是 GPU 的")
     return None
 
 

@@ -28,6 +28,8 @@ _FLAGS = (
     ("save-debug-train-data", "train_dump"),
 )
 _SAVED = re.compile(rb"Save debug (rollout|train) data (?:from \d+ DP shard\(s\) )?to (\S[^\r\n\x1b]*)")
+_CORE = re.compile(rb"coredump: Writing ELF file to (\S[^\r\n\x1b]*)")
+_CORE_FOLDER = re.compile(rb"coredump: Current working directory is (\S[^\r\n\x1b]*)")
 TAIL_LIMIT = 4 << 20
 """Bytes at the end of a log in which the paths of dumps are looked for as well."""
 MANY_DUMPS = 200
@@ -144,6 +146,19 @@ def _of_lines(file: LogFile, head: bytes, near: str) -> Iterator[Reference]:
             yield from _named(
                 slot, found[2].decode("utf-8", "replace").strip(), near, "a line of the log", "日志中的一行"
             )
+    yield from _cores(head, near)
+    yield from _cores(tail, near)
+
+
+def _cores(text: bytes, near: str) -> Iterator[Reference]:
+    """Yield the GPU core dumps that the driver says it wrote, those that are there: a job leaves one a rank."""
+    for found in [*_CORE.finditer(text)][:MANY_DUMPS]:
+        path = found[1].decode("utf-8", "replace").strip()
+        folder = _CORE_FOLDER.search(text, found.end(), found.end() + 4096)
+        if "\0" not in path and not os.path.isabs(path) and folder:
+            path = os.path.join(folder[1].decode("utf-8", "replace").strip(), path)
+        if "\0" not in path and os.path.isfile(_place(path, near)):
+            yield from _named("cuda_coredump", path, near, "a line of the log", "日志中的一行")
 
 
 LAUNCH_NAMES = Follower("launch", follow_launch)

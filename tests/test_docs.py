@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from runbook.browse import Ask, Browser, Reading, Sheet, checked
 from runbook.cli.main import COMMANDS, EXIT_WORDS
 from runbook.errors import RunbookError
+from runbook.evidence import Evidence
 from runbook.finding import Verdict
 from runbook.flow.lint import lint
 from runbook.flow.load import load_flow, load_vocabulary
@@ -33,6 +35,21 @@ def example_probe() -> Probe:
     exec(compile(code, "writing-a-probe.md", "exec"), names)
     (found,) = [value for value in names.values() if isinstance(value, Probe)]
     return found
+
+
+def test_the_example_browser_opens() -> None:
+    """The browser in the text gives a table and a text that keep the contract, and names what it lacks."""
+    (code,) = blocks("writing-a-browser.md", "python")
+    names: dict[str, object] = {}
+    exec(compile(code, "writing-a-browser.md", "exec"), names)
+    (library,) = [value for value in names.values() if isinstance(value, Browser)]
+    table = checked(library.open(Evidence(), Ask()))
+    assert isinstance(table, Sheet)
+    assert [line.id for line in table.lines] == ["1", "2"]
+    text = checked(library.open(Evidence(), Ask(("2",))))
+    assert isinstance(text, Reading)
+    assert [text.level(value) for value in text.passages[0].values] == [-1, -1, -1, 0]
+    assert library.lacks(Evidence()) == ["log"]
 
 
 def test_the_example_flow_is_sound(tmp_path: Path) -> None:

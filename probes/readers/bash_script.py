@@ -10,6 +10,7 @@ with a reason, never a guess.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,8 @@ from probes.readers.value_limits import Stop
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+_MODEL_SCRIPT = re.compile(r"scripts/models/[\w.-]+\.sh$")
+"""A model script of the slime repository; where the launch script was written for, that lies elsewhere."""
 _PASSED_OVER = frozenset({"comment", "test_command", "heredoc_redirect", "file_redirect", "herestring_redirect"})
 
 
@@ -155,6 +158,13 @@ def _call(walk: Walk, name: str, expanded: list[Value]) -> None:
         walk.scope.positional = outer
 
 
+def _above(folder: str, tail: str) -> Iterator[str]:
+    """Yield where `tail` would stand in `folder` and the folders above it: the repository lies elsewhere here."""
+    for _ in range(4):
+        yield os.path.join(folder, tail)
+        folder = os.path.dirname(folder)
+
+
 def _source(walk: Walk, source: Source, words: list[Value], offset: int) -> bool:
     if len(words) < 2:
         return True
@@ -170,6 +180,9 @@ def _source(walk: Walk, source: Source, words: list[Value], offset: int) -> bool
         if os.path.isabs(path)
         else [os.path.join(walk.scope.folder or folder, path), os.path.join(os.path.dirname(source.path), path)]
     )
+    model = _MODEL_SCRIPT.search(path)
+    if model is not None and not os.path.isdir(path[: model.start()] or "."):
+        tried += list(_above(os.path.abspath(folder), model[0]))
     for candidate in tried:
         try:
             with open(candidate, "rb") as file:

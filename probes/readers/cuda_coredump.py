@@ -49,6 +49,7 @@ _RELOCATED, _DEVICES, _CONTEXTS, _SMS, _GRIDS, _BLOCKS, _WARPS, _LANES, _META = 
     _USER + number for number in (7, 9, 10, 11, 12, 13, 14, 15, 22)
 )
 _CUDA_MACHINE = 190
+_FUNCTION = 2  # STT_FUNC
 _HEADER = struct.Struct("<IIQQQQIIQQ")  # one section header of a 64-bit ELF
 MAX_SECTIONS = 8_000_000
 MAX_TABLE = 64 << 20
@@ -323,20 +324,30 @@ class _Dump:
 
 
 def _symbols(image: bytes) -> Iterator[tuple[int, int, str]]:
-    """Yield (start, end, name) of the functions of a module that were loaded; nothing for a damaged image."""
+    """Yield (start, end, name) of the functions of a module that were loaded; nothing for a damaged image.
+
+    The symbol tables are read as arrays: a library of torch has tens of thousands of symbols.
+    """
+    import numpy as np
     from elftools.common.exceptions import ELFError
     from elftools.construct.core import ConstructError
     from elftools.elf.elffile import ELFFile
     from elftools.elf.sections import SymbolTableSection
 
+    layout = np.dtype(
+        [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("at", "<u2"), ("value", "<u8"), ("size", "<u8")]
+    )
     try:
         for section in ELFFile(io.BytesIO(image)).iter_sections():
             if not isinstance(section, SymbolTableSection):
                 continue
-            for symbol in section.iter_symbols():
-                start, size = symbol["st_value"], symbol["st_size"]
-                if symbol["st_info"]["type"] == "STT_FUNC" and start and size:
-                    yield start, start + size, symbol.name[:MAX_NAME]
+            data, names = section.data(), section.stringtable.data()
+            symbols = np.frombuffer(data[: len(data) // layout.itemsize * layout.itemsize], layout)
+            loaded = symbols[(symbols["info"] & 15 == _FUNCTION) & (symbols["value"] > 0) & (symbols["size"] > 0)]
+            for offset, start, size in zip(*(loaded[part].tolist() for part in ("name", "value", "size")), strict=True):
+                end = names.find(b"\0", offset)
+                name = names[offset : end if end >= 0 else None][:MAX_NAME].decode("utf-8", "replace")
+                yield start, start + size, name
     except (ELFError, ConstructError, ArithmeticError, LookupError, MemoryError, OSError, TypeError, ValueError):
         return
     except (AttributeError, AssertionError, struct.error):  # pyelftools checks little, and fails wherever it is misled

@@ -1,4 +1,4 @@
-"""Reads what a Hugging Face checkpoint says about itself: config.json, generation_config.json and the chat template.
+"""Reads what a Hugging Face checkpoint says about itself: config.json and generation_config.json.
 
 Fields get one name each, whatever the file calls them (`num_experts`, `n_routed_experts`, `num_local_experts`) and
 however deep they lie: the language model of a multimodal checkpoint is in `text_config`, and transformers 5 writes
@@ -124,11 +124,3 @@ def cite_key(path: str, data: bytes, key: str, value: Any) -> Citation:
             best = cite(path, line, line=number, offset=offset)
         offset += len(line) + 1
     return best or Citation(path, excerpt=f"{key}: {written}"[:200])
-
-
-def chat_template(folder: str) -> bool | None:
-    """Return whether the folder has a chat template; None when it has no tokenizer files to tell by."""
-    if any(os.path.isfile(os.path.join(folder, name)) for name in ("chat_template.jinja", "chat_template.json")):
-        return True
-    tokenizer, _ = load_json(os.path.join(folder, "tokenizer_config.json"))
-    return None if tokenizer is None else bool(tokenizer.get("chat_template"))

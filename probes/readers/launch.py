@@ -1,8 +1,8 @@
 """Reads a launch script, whatever it is written in, and the trace of one that `set -x` left in a log.
 
-One entry, `read_launch`, looks at the content: a Python launcher, a bash script, or a file with a bare command
-line (which is bash). All of them end in the same `Launch`. Invariant: nothing is run, and a file that is none of
-these gives a Launch without jobs, never an exception.
+One entry, `read_launch`, looks at the content: a Python launcher, a bash script, a file with a bare command line
+(which is bash), or what Ray says of its jobs. All of them end in the same `Launch`. Invariant: nothing is run, and a
+file that is none of these gives a Launch without jobs, never an exception.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from probes.readers.bash_script import read_script
 from probes.readers.bash_tree import Source
 from probes.readers.bash_values import Fragment, Value, known, show
 from probes.readers.launch_commands import Meaning, setting, understand
+from probes.readers.launch_jobs import has_entrypoint, read_jobs
 from probes.readers.launch_model import Gap, Launch, Place, RayStart, Setting
 from probes.readers.launch_python import Call, PythonScript, read_python
 
@@ -49,7 +50,11 @@ def read_launch_text(path: str, data: bytes) -> Launch:
         script = read_python(path, data)
         if script is not None:
             return _from_python(script)
-    return _from_bash(path, data)
+    launch = _from_bash(path, data)
+    if launch.jobs or not has_entrypoint(data):
+        return launch
+    listed = _launch(path, "jobs", read_jobs(path, data), {}, ())
+    return listed if listed.jobs else launch
 
 
 def _from_bash(path: str, data: bytes, kind: str = "bash", written: Source | None = None) -> Launch:
@@ -81,6 +86,8 @@ def read_trace(path: str, data: bytes) -> Launch | None:
     runtime env may span lines.
     """
     data = data[:TRACE_LIMIT]
+    if not data.startswith(b"+") and b"\n+" not in data:
+        return None
     pieces = [(found.end(), _trace_end(data, found.end())) for found in _TRACE.finditer(data)]
     if not pieces:
         return None

@@ -123,8 +123,8 @@ class RayStart(msgspec.Struct, frozen=True):
 class Launch(msgspec.Struct, frozen=True):
     """A launch script.
 
-    kind: "bash", "python" or "trace" (what `set -x` printed into a log). spreads: places where it reaches other
-    machines (ssh, mpirun, srun, ...). sourced: files that it reads in.
+    kind: "bash", "python", "trace" (what `set -x` printed into a log) or "jobs" (what Ray says of its jobs). spreads:
+    places where it reaches other machines (ssh, mpirun, srun, ...). sourced: files that it reads in.
     """
 
     path: str

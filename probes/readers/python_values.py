@@ -127,7 +127,8 @@ class Expressions:
         """Evaluate `a if test else b`."""
         truth, default = self.truth(node.test, scope)
         if truth is None:
-            return UNKNOWN
+            sides = [self.value(side, scope) for side in (node.body, node.orelse)]
+            return either(*(marked(side, sure=False) if isinstance(side, tuple) else side for side in sides))
         value = self.value(node.body if truth else node.orelse, scope)
         return marked(value, default=True) if default and isinstance(value, tuple) else value
 
@@ -240,11 +241,16 @@ class Expressions:
         return False, UNKNOWN
 
     def builtin(self, node: ast.Call, args: list[Any], keywords: dict[str, Any], scope: dict[str, Any]) -> Any:
-        """Evaluate the few library functions that launchers use on strings."""
+        """Evaluate the few library functions that launchers use on strings.
+
+        slime's get_default_wandb_args returns W&B flags, or nothing where the environment has no key.
+        """
         name = called(node)
         method = isinstance(node.func, ast.Attribute)
         if name == "join" and args:
             return self.join(node, args, scope)
+        if name == "get_default_wandb_args":
+            return (Fragment("--use-wandb ", self.source.path, self.offset(node), sure=False),)
         if method and name in ("append", "extend", "update") and len(args) == 1:
             return self.grow(node, args[0], scope)
         if name in ("get", "getenv", "get_bool_env_var") and args and isinstance(args[0], tuple):

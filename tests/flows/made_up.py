@@ -26,29 +26,42 @@ HEALTHY_LOG = {
     "engine.in_log": "none",
     "hang.phase": "none",
     "inductor_cache.in_log": "none",
+    "job.last_words": "none",
     "megatron.args_in_log": "no-complaint",
     "megatron.load_log": "loaded",
+    "memory.oom_arithmetic": "none",
     "memory.oom_in_log": "none",
+    "memory.saver_in_log": "none",
+    "memory.timeline": "steady",
+    "metrics.drift": "steady",
     "metrics.first_step": "small",
     "metrics.grad_norm": "small",
+    "metrics.grad_size": "explainable",
     "metrics.kl_first_step": "zero",
     "metrics.logprob_gap": "agree",
     "metrics.nan": "none",
+    "metrics.overview": "complete",
     "metrics.ref_logprobs": "equal",
     "metrics.reward": "varied",
     "metrics.rollout_change": "steady",
     "nccl.in_log": "none",
+    "phases.at_end": "between",
     "port.in_log": "free",
     "ray.in_log": "none",
     "ray_debugger.no_core_worker": "none",
+    "ray_debugger.paused": "none",
     "routing_replay.in_log": "none",
 }
 """What the probes say of the log of a healthy run."""
 
 HEALTHY_LAUNCH = {
+    "launch.alloc_conf": "not-set",
     "launch.attention_backend": "flash",
+    "launch.batch": "consistent",
+    "launch.core_dump": "off",
     "launch.deepep": "off",
     "launch.dump_flags": "none",
+    "launch.flag_conflicts": "none",
     "launch.gpu_count": "fits",
     "launch.launch_blocking": "off",
     "launch.load_fallback": "no-load",
@@ -56,15 +69,18 @@ HEALTHY_LAUNCH = {
     "launch.moe_permute_fusion": "dense",
     "launch.offload": "released",
     "launch.parallel_layout": "valid",
+    "launch.proxy": "not-set",
     "launch.speculative_and_graph": "graph-only",
     "launch.steps_per_rollout": "one",
     "ray_debugger.env": "not-debugging",
+    "separate.plan": "planned",
 }
 """What the probes say of an ordinary launch script."""
 
 HEALTHY = {
     **HEALTHY_LOG,
     **HEALTHY_LAUNCH,
+    "dump.join": "agree",
     "dump.logprob_gap": "agree",
     "dump.readable": "readable",
     "dump.ref_logprobs": "equal",
@@ -77,6 +93,10 @@ HEALTHY = {
     "ray_debugger.driver": "no-breakpoint",
     "rollout.coherence": "coherent",
     "rollout.model_kind": "instruct",
+    "separate.dump_match": "matches",
+    "template.loss_mask": "right",
+    "template.prompts": "matches",
+    "template.stop_tokens": "configured",
 }
 """What the probes say when log, launch script, driver, checkpoints and dumps are all at hand and healthy."""
 

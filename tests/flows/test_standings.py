@@ -48,11 +48,11 @@ PROVEN = {
     "refused-args": ({"megatron.args_in_log": "mismatch!"}, "model-args-mismatch"),
     "update-failed": ({"engine.in_log": "update-failed!"}, "weight-update-failed"),
     "gap": ({"metrics.logprob_gap": "large!"}, "train-rollout-logprob-gap"),
-    "gap-of-dumps": ({"dump.logprob_gap": "large!"}, "train-rollout-logprob-gap"),
+    "gap-of-dumps": ({"dump.logprob_gap": "large!", "dump.join": "everywhere!"}, "train-rollout-logprob-gap"),
     "nan": ({"metrics.nan": "nan!"}, "nan-loss-or-grad"),
-    "grad-norm": ({"metrics.grad_norm": "large!"}, "grad-norm-abnormal"),
+    "grad-norm": ({"metrics.grad_norm": "large!", "metrics.grad_size": "impossible!"}, "grad-norm-abnormal"),
     "grad-norm-of-moe": (
-        {"metrics.grad_norm": "large!", "launch.moe_permute_fusion": "missing?"},
+        {"metrics.grad_norm": "large!", "metrics.grad_size": "impossible!", "launch.moe_permute_fusion": "missing?"},
         "grad-norm-abnormal",
     ),
     "oom-train": ({"memory.oom_in_log": "train-step!"}, "oom-train-step"),
@@ -75,7 +75,7 @@ PROVEN = {
     "core-worker": ({"ray_debugger.no_core_worker": "no-core-worker!"}, "ray-debugger-core-worker"),
     "breakpoint": ({"ray_debugger.driver": "breakpoint-without-init!"}, "ray-debugger-core-worker"),
     "misspelt": ({"ray_debugger.env": "misspelt!"}, "ray-debugger-not-enabled"),
-    "left-behind": ({"ray_debugger.driver": "left-behind?"}, "ray-debugger-left-behind"),
+    "left-behind": ({"ray_debugger.driver": "left-behind!"}, "ray-debugger-left-behind"),
     "device-assert": ({"cuda.ima_in_log": "device-assert!"}, "device-side-assert"),
     "lost-shard": ({"hf.shards": "missing!"}, "shard-missing"),
     "cut-shard": ({"hf.shards": "corrupt!"}, "shard-corrupt"),
@@ -99,7 +99,7 @@ PROVEN = {
     "debug-mode": ({"launch.dump_flags": "fine", "debug_mode.in_log": "broken!"}, "debug-mode-bug"),
     "hangs-in-step": ({"hang.phase": "train-step!"}, "hang-train-step"),
     "hangs-in-update": ({"hang.phase": "weight-update!"}, "hang-weight-update"),
-    "hangs-in-save": ({"hang.phase": "checkpoint-save?"}, "hang-checkpoint-save"),
+    "hangs-in-save": ({"hang.phase": "checkpoint-save!"}, "hang-checkpoint-save"),
 }
 """Faults that one finding proves, and the cause each must confirm, whatever else is healthy or unknown."""
 
@@ -196,7 +196,8 @@ def test_a_jump_of_the_gradient_is_for_a_person_to_judge() -> None:
 
 def test_a_missing_permute_fusion_is_settled_by_an_experiment() -> None:
     """A large grad_norm without the fusion is confirmed as such; the flag is the next thing to try."""
-    whole = report({**HEALTHY, "metrics.grad_norm": "large!", "launch.moe_permute_fusion": "missing?"})
+    large = {"metrics.grad_norm": "large!", "metrics.grad_size": "impossible!"}
+    whole = report({**HEALTHY, **large, "launch.moe_permute_fusion": "missing?"})
     assert [cause.cause for cause in whole.confirmed] == ["grad-norm-abnormal"]
     assert "moe-permute-fusion-missing" in {cause.cause for cause in whole.possible}
     assert "fusion-on-for-grad" in {each.node for each in whole.unknown if each.experiment}
@@ -227,10 +228,11 @@ def test_a_lead_of_an_asynchronous_trace_is_not_a_cause(lead: str) -> None:
 
 
 def test_an_access_error_that_nothing_names_is_still_one() -> None:
-    """Without any lead the access error itself is confirmed, with the experiments as what is left to do."""
-    said = {"cuda.ima_in_log": "ima!", "cuda.ima_frames": "unlocalised?", "cuda.ima_process": "unclear?"}
+    """Without any lead the access error itself is confirmed; whose it is stays open, and the experiments to be done."""
+    said = {"cuda.ima_in_log": "ima!", "cuda.ima_frames": "unlocalised?"}
     whole = report({**HEALTHY_LAUNCH, **said})
     assert [cause.cause for cause in whole.confirmed] == ["ima-unlocalised"]
+    assert "ima-train-side" in {cause.cause for cause in whole.possible}
     assert {"graph-off", "core-dump", "blocking-run"} <= {each.node for each in whole.unknown if each.experiment}
 
 

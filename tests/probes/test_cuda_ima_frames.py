@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from probes.cuda_ima_frames import ima_frames
-from tests.probes.asking import DATA, HEALTHY, ask, ask_text, word
+from tests.helpers import evidence_of
+from tests.probes.asking import DATA, HEALTHY, ask, ask_of, ask_text, word
 from tests.probes.scripts import RAY_START, script
+from tests.probes.test_cuda_core_dump import unpack
 
 IMA = "torch.AcceleratorError: CUDA error: an illegal memory access was encountered"
 SRT = "/sgl-workspace/sglang/python/sglang/srt"
@@ -118,7 +120,7 @@ def test_a_named_kernel_is_believed(tmp_path: Path, line: str, kernel: str) -> N
     """cuda-gdb and compute-sanitizer name the kernel, whatever the Python frames say."""
     finding = ask_text(ima_frames, tmp_path, *_trace(GRAPH), line)
     assert word(finding) == "problem:kernel-named"
-    assert f": {kernel}." in finding.summary.en
+    assert f": {kernel}" in finding.summary.en
 
 
 def test_the_debuggers_answer_is_found_though_it_crashed_afterwards() -> None:
@@ -128,12 +130,26 @@ def test_the_debuggers_answer_is_found_though_it_crashed_afterwards() -> None:
     assert "pad_replay_kernel" in finding.summary.en
 
 
-def test_nothing_telling_is_unlocalised_unless_a_core_dump_is_there(tmp_path: Path) -> None:
-    """An access that nothing narrows down is a problem of its own; a core dump may still tell."""
+def test_nothing_telling_is_unlocalised(tmp_path: Path) -> None:
+    """Without a telling frame it is unlocalised, and a core dump that cannot be read changes nothing."""
     assert word(ask(ima_frames, DATA / "ima-plain.log")) == "problem:unlocalised"
     dump = tmp_path / "cuda_coredump_h.1.2"
     dump.write_bytes(b"\x7fELF")
-    assert word(ask(ima_frames, DATA / "ima-plain.log", cuda_coredump=dump)) == "unknown"
+    assert word(ask(ima_frames, DATA / "ima-plain.log", cuda_coredump=dump)) == "problem:unlocalised"
+
+
+def test_a_core_dump_names_the_kernel(tmp_path: Path) -> None:
+    """A core dump with a bad address is proof, with a log or without one; one of an assertion names no such kernel."""
+    dump = unpack(tmp_path, "store")
+    for finding in (
+        ask(ima_frames, DATA / "ima-plain.log", cuda_coredump=dump),
+        ask_of(ima_frames, evidence_of(("cuda_coredump", dump))),
+    ):
+        assert word(finding) == "problem:kernel-named"
+        assert "pad_replay" in finding.summary.en
+        assert finding.citations[0].path == str(dump)
+    other = unpack(tmp_path, "assert")
+    assert word(ask(ima_frames, DATA / "ima-plain.log", cuda_coredump=other)) == "problem:unlocalised"
 
 
 def test_a_note_that_deepep_is_absent_is_no_frame(tmp_path: Path) -> None:

@@ -114,3 +114,17 @@ def test_a_fault_in_a_packed_log_is_cited_in_its_unpacked_text(tmp_path: Path) -
     path.write_bytes(gzip.compress(f"one\n(SGLangEngine pid=1) {IMA}\n".encode()))
     finding = ask(ima_in_log, path)
     assert (finding.citations[0].line, finding.citations[0].offset) == (2, 4)
+
+
+WRITING = "[10:05:30.3] coredump: Writing ELF file to /shared/cores/cuda_coredump_node-3.9.1"
+
+
+def test_a_core_dump_that_was_written_is_asked_for(tmp_path: Path) -> None:
+    """The driver's own line says which file to give; one that was given is not asked for again."""
+    finding = ask_text(ima_in_log, tmp_path, f"(SGLangEngine pid=9) {IMA}", f"(SGLangEngine pid=9) {WRITING}")
+    assert "--cuda-coredump /shared/cores/cuda_coredump_node-3.9.1" in finding.summary.en
+    assert finding.citations[-1].line == 3
+    dump = tmp_path / "cuda_coredump_node-3.9.1"
+    dump.write_bytes(b"\x7fELF")
+    again = ask(ima_in_log, tmp_path / "job.log", cuda_coredump=dump)
+    assert "--cuda-coredump" not in again.summary.en

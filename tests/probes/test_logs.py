@@ -42,6 +42,13 @@ def test_many_hits_are_counted_and_few_are_kept(tmp_path: Path) -> None:
     assert (len(scanned.of("error")), scanned.counts["error"]) == (logs.KEEP, logs.KEEP + 7)
 
 
+def test_of_many_hits_the_first_and_the_last_are_kept(tmp_path: Path) -> None:
+    """What ended the job stands at the end, however often it was said before."""
+    lines = [hit.line for hit in _collect(tmp_path, a="bad\n" * (logs.KEEP * 2)).of("error")]
+    first, last = logs.KEEP - logs.KEEP_LAST, logs.KEEP * 2 - logs.KEEP_LAST
+    assert lines == [*range(1, first + 1), *range(last + 1, logs.KEEP * 2 + 1)]
+
+
 def test_processes_are_pids_ranks_and_repetitions(tmp_path: Path) -> None:
     """The same process twice is one; Ray's note of repetition counts the hidden ones."""
     content = "(A pid=1) bad\n(A pid=1) bad\n(A pid=2) bad [repeated 3x across cluster]\n[rank5]: bad\n"

@@ -36,6 +36,12 @@ RIGHT, GUIDE = "RAY_DEBUG_POST_MORTEM", "RAY_DEBUG_POSTMORTEM"
         (f"export {GUIDE}=1\nexport {RIGHT}=1", entry(RIGHT), RAY_START, "ok:enabled"),
         ("export RAY_DEBUG=legacy", entry(RIGHT), RAY_START, "warning:legacy"),
         (f"# export {RIGHT}=1", "", RAY_START, "ok:not-debugging"),
+        ("", entry(RIGHT, "true"), RAY_START, "problem:misspelt"),
+        ("", entry("RAY_DEBUG", "0"), RAY_START, "warning:switched-off"),
+        ("export RAY_DEBUG=true", "", RAY_START, "warning:switched-off"),
+        ("export RAY_DEBUG=legacy", entry("RAY_DEBUG", "1"), RAY_START, "ok:not-debugging"),
+        ("", entry("RAY_DEBUG", "1") + entry(RIGHT), RAY_START, "ok:enabled"),
+        ("export RAY_DEBUG=legacy", entry(GUIDE), RAY_START, "problem:misspelt"),
     ],
 )
 def test_where_the_variable_is_set(tmp_path: Path, exports: str, extra: str, before: str, expected: str) -> None:

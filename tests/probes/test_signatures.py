@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import probes
@@ -45,3 +47,10 @@ def test_the_reach_of_metric_lines_is_long_enough() -> None:
     assert match is not None
     assert match[0] == longest[1:]
     assert len(match[0]) == metrics.METRIC.reach
+
+
+def test_the_fork_server_has_the_signatures_ready() -> None:
+    """Once it has loaded what jobs start with, no job works them out again."""
+    code = "import runbook.preload; from probes.signatures import every; print(every.cache_info().currsize)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from probes import slots
 from probes.readers.rollout_dump import inspect_file
 from probes.readers.torch_dist import TRACKER, read_folder
-from probes.slots import recognise_megatron
+from probes.slots import recognise_coredump, recognise_megatron
 from runbook.discovery import recognise
 from runbook.evidence import Candidate, Slot
 from tests.probes.scripts import script, write
@@ -75,6 +75,16 @@ def test_packed_logs_are_logs(tmp_path: Path) -> None:
     """A compressed log is recognised through its packing."""
     assert taken(Path(write(tmp_path, "job.log.gz", gzip.compress(LOG_LINE.encode())))) == "log"
     assert taken(Path(write(tmp_path, "data.gz", gzip.compress(b"other")))) == ""
+
+
+@pytest.mark.parametrize(
+    "name", ["job.log.1", "job.log.2026-11-29", "job.log-20261129", "job-20261129.log", "worker.err.2026-11-29_10"]
+)
+def test_rotated_logs_are_logs(tmp_path: Path, name: str) -> None:
+    """A number or a date that rotation gave does not hide a log, nor what it was packed with."""
+    content = "cut in a traceback\n  File x\n" + "(MegatronTrainRayActor pid=7) busy\n"
+    assert taken(Path(write(tmp_path, name, content))) == "log"
+    assert taken(Path(write(tmp_path, f"{name}.gz", gzip.compress(content.encode())))) == "log"
 
 
 def test_a_folder_of_ray_logs_is_one_log(tmp_path: Path) -> None:
@@ -138,11 +148,16 @@ def test_an_unreadable_dump_is_taken_by_its_name(tmp_path: Path, name: str, expe
     assert taken(Path(write(tmp_path, name, b"\x00\x01rubbish"))) == expected
 
 
-def test_only_a_gpu_core_file_is_a_coredump(tmp_path: Path) -> None:
-    """The machine number in the ELF header tells a GPU's core from a program and from a CPU's core."""
+def test_core_files_are_told_apart_by_their_machine(tmp_path: Path) -> None:
+    """A GPU's core is told from a program, and from a CPU's core, which is taken to be named as what it is."""
     gpu = b"\x7fELF\x02\x01\x013\x07" + bytes(7) + b"\x04\x00\xbe\x00" + bytes(44)
     assert taken(Path(write(tmp_path, "core.1", gpu))) == "cuda_coredump"
-    assert taken(Path(write(tmp_path, "core.2", gpu.replace(b"\xbe\x00", b"\x3e\x00")))) == ""
+    host = Path(write(tmp_path, "core.2", gpu.replace(b"\xbe\x00", b"\x3e\x00")))
+    match = recognise_coredump(Candidate(str(host), is_dir=False))
+    assert match is not None
+    assert match.score < 50
+    assert "of a CPU process" in match.why.en
+    assert taken(Path(write(tmp_path, "core.so", gpu.replace(b"\x04\x00\xbe\x00", b"\x03\x00\x3e\x00")))) == ""
 
 
 def test_real_logs_are_logs() -> None:

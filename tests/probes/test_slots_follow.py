@@ -74,3 +74,18 @@ def test_a_log_names_what_applied_and_what_was_saved(tmp_path: Path) -> None:
 def test_an_absent_log_names_nothing() -> None:
     """A path that is not there yields nothing and raises nothing."""
     assert named(follow_log, "log", "/nowhere/job.log") == {}
+
+
+def test_core_dumps_that_the_driver_wrote_are_found(tmp_path: Path) -> None:
+    """Those that are there are taken, also beside the log or relative to the process's folder; the rest is not."""
+    here = write(tmp_path, "cores/cuda_coredump_a.1.1", "x")
+    beside = write(tmp_path, "cuda_coredump_b.2.2", "x")
+    relative = write(tmp_path, "work/dumps/c", "x")
+    text = (
+        f"(A pid=1) [10:00:00.1] coredump: Writing ELF file to {here}\x1b[0m\n"
+        "[10:00:00.1] coredump: Writing ELF file to /far/cuda_coredump_b.2.2\n"
+        "[10:00:00.1] coredump: Writing ELF file to dumps/c\n"
+        f"[10:00:00.1] coredump: Current working directory is {tmp_path}/work\n"
+        "[10:00:00.1] coredump: Writing ELF file to /far/gone\n"
+    )
+    assert named(follow_log, "log", write(tmp_path, "job.log", text)) == {"cuda_coredump": [here, beside, relative]}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.readers.hf_config import chat_template, field, read_config
+from probes.readers.hf_config import field, read_config
 from tests.probes.scripts import write
 
 
@@ -54,24 +54,6 @@ def test_a_field_is_cited_at_its_line(tmp_path: Path) -> None:
     found = field(config, "hidden_size")
     assert found is not None
     assert (found.citation.line, found.citation.excerpt.strip()) == (4, '"hidden_size": 64')
-
-
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [
-        ({}, None),
-        ({"tokenizer_config.json": "{}"}, False),
-        ({"tokenizer_config.json": '{"chat_template": "x"}'}, True),
-        ({"chat_template.jinja": "x"}, True),
-    ],
-)
-def test_a_chat_template_is_only_absent_when_there_is_a_tokenizer(
-    tmp_path: Path, files: dict[str, str], expected: bool | None
-) -> None:
-    """Without tokenizer files nothing is said about the template."""
-    for name, text in files.items():
-        write(tmp_path, name, text)
-    assert chat_template(str(tmp_path)) is expected
 
 
 @given(

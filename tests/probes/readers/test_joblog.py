@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from probes.readers import joblog
 from probes.readers.joblog import Line, Placed, context, frames, parse, recognised, scan_job
@@ -203,3 +204,21 @@ def test_a_job_log_is_recognised_by_its_lines(tmp_path: Path, content: str, expe
 def test_quoted_text_is_no_event(tmp_path: Path, line: str, events: int) -> None:
     """What a model said, a client asked or a shell traced is not what happened; the programs' own lines are."""
     assert len(_hits(tmp_path / "job.log", line + "\n")) == events
+
+
+@given(st.text(st.sampled_from("[] 1%|:ab\r/2,x"), max_size=60))
+def test_a_line_that_begins_with_a_bracket_has_no_bar(text: str) -> None:
+    """The short way for such lines leaves nothing out: no progress bar is found at their beginning."""
+    assert joblog._BAR.match(f"[{text}") is None
+
+
+_BEFORE = (b"First rollout sample: ", b"Finish rollout: ", b" obj=GenerateReqInput(", b"obj=xGenerateReqInput(", b"+ ",
+           b"++ ", b"x", b" ", b"rollout", b"\n", b"+")  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(_BEFORE), max_size=5))
+def test_no_quotation_is_missed_by_the_first_look(pieces: list[bytes]) -> None:
+    """Wherever quoted text is introduced, the first look finds one of its words."""
+    before = b"".join(pieces)
+    if joblog._QUOTED.search(before):
+        assert before.startswith(b"+") or any(word in before for word in joblog._QUOTED_WORDS)

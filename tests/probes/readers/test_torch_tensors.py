@@ -12,9 +12,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from probes.readers.bounded_read import read_torch_file
 from probes.readers.dump_errors import DumpError, Fault
 from probes.readers.torch_tensors import DType, Storage, Tensor, array
-from probes.readers.torch_zip import read_torch_file
 
 DTYPES = [
     torch.float32,

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from probes.readers.bounded_read import read_torch_file
 from probes.readers.dump_errors import DumpError, Fault
-from probes.readers.torch_zip import read_torch_file
 from tests.probes.readers.pickles import DUMPS, calling, torch_zip
 
 

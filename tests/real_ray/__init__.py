@@ -1,0 +1,1 @@
+"""Tests that start a real Ray cluster of their own."""
