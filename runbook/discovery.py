@@ -212,7 +212,7 @@ def recognise(candidate: Candidate, slots: Mapping[str, Slot]) -> tuple[str, Mat
 def opinions(candidate: Candidate, slots: Mapping[str, Slot]) -> list[tuple[str, Match]]:
     """Return the slots that know this candidate with their matches, the best first, equals in declared order.
 
-    A recogniser that raises does not know the candidate.
+    A recogniser that raises does not know the candidate; one that raises what no content explains is told of.
     """
     known: list[tuple[str, Match]] = []
     for name, slot in slots.items():
@@ -221,6 +221,9 @@ def opinions(candidate: Candidate, slots: Mapping[str, Slot]) -> list[tuple[str,
         try:
             match = slot.recognise(candidate)
         except (OSError, ValueError, IndexError, KeyError, RecursionError):
+            continue
+        except Exception as error:
+            candidate.troubles.append(f"{name}: {error!r}")
             continue
         if match is not None:
             known.append((name, match))

@@ -39,7 +39,7 @@ class SessionError(RunbookError):
 class RedactionError(RunbookError):
     """A finished export still holds something that must not leave; nothing was written.
 
-    word: the whole of what was found, for hiding it by name; it stands in no message. shown: its first characters.
+    word: the whole of what was found, for hiding it by name; it stands in no message. shown: what names it without it.
     """
 
     def __init__(self, message: str, hint: str = "", *, word: str = "", shown: str = "") -> None:

@@ -87,7 +87,7 @@ class Candidate:
             # O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
             with open(self.path, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as file:
                 regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-                return file.read(HEAD_BYTES) if regular else b""
+                return (file.read(HEAD_BYTES) or b"") if regular else b""  # None where reading would wait
         except OSError as error:
             self.troubles.append(error.strerror or str(error))
             return b""
