@@ -122,10 +122,10 @@ def _spread(steps: Sequence[Step]) -> list[Step]:
 
 def _rollout(step: Step, kept: Kept | None) -> Line:
     rows = kept.rows if kept is not None else ()
-    gaps = [(row.gap, row.length) for row in rows if row.gap is not None]
+    gaps = [(row.gap, row.compared) for row in rows if row.gap is not None]
     compared = [row for row in rows if row.disagree is not None]
     judged = [row for row in rows if row.kind in ("coherent", "garbled", "empty")]
-    gap = sum(gap * max(n, 1) for gap, n in gaps) / sum(max(n, 1) for _, n in gaps) if gaps else None
+    gap = sum(gap * n for gap, n in gaps) / sum(n for _, n in gaps) if gaps else None
     odd = _share([row.odd is not None for row in judged])
     note = "" if kept is None else "; ".join(fault.rsplit("/", 1)[-1] for fault in kept.faults)
     cells = (
@@ -155,6 +155,7 @@ def _samples(step: Step, keep: Keep, find: str, *, again: bool) -> Sheet:
         rows = tuple(row for row in rows if row.id in found)
     compared = any(row.gap is not None for row in rows)
     notes = [Text(fault, fault) for fault in kept.faults]
+    notes += [Text(f"no rank wrote {what.en}", f"没有 rank 写出{what.zh}") for what in kept.missing]
     if not compared and rows:
         notes.append(
             Text(

@@ -20,6 +20,8 @@ from typing import BinaryIO, TypeVar
 import msgspec
 
 from probes.browse_step import Record, Row, Step, judged, read_step, records
+from probes.samples import Generated
+from runbook.text import Text
 
 PACKS = 2
 """Rollouts whose records are kept at once."""
@@ -34,12 +36,16 @@ T = TypeVar("T")
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """The rows of a rollout. judged: how many of them, from the first. offsets: of the records, () without any."""
+    """The rows of a rollout.
+
+    judged: how many of them, from the first. offsets: of the records, () without any. missing: what no rank wrote.
+    """
 
     rows: tuple[Row, ...]
     faults: tuple[str, ...] = ()
     judged: int = 0
     offsets: tuple[int, ...] = ()
+    missing: tuple[Text, ...] = ()
 
     @property
     def whole(self) -> bool:
@@ -57,6 +63,7 @@ class _Words(msgspec.Struct, frozen=True):
 
     prompt: str
     response: str | None
+    told: Generated
 
 
 class Keep:
@@ -102,21 +109,21 @@ class Keep:
             return kept
 
     def _read(self, step: Step, known: Kept | None, *, pack: bool, until: float) -> Kept:
-        joined, faults = read_step(step)
+        read = read_step(step)
         rows: list[Row] = []
-        texts: list[str | None] = []
+        texts: list[tuple[str | None, Generated]] = []
         with _Pack(self._place(step, ".records") if pack else "") as out:
-            for record in records(joined):
+            for record in records(read.samples):
                 rows.append(record.row)
-                texts.append(record.response)
+                texts.append((record.response, record.told))
                 out.add(record)
         count = known.judged if known is not None else 0
         if known is not None:
             rows[:count] = known.rows[:count]
         while count < len(rows) and (not pack or time.monotonic() < until):
-            rows[count] = judged(rows[count], texts[count])
+            rows[count] = judged(rows[count], *texts[count])
             count += 1
-        kept = Kept(tuple(rows), faults, count, tuple(out.offsets))
+        kept = Kept(tuple(rows), read.faults, count, tuple(out.offsets), read.missing)
         self._save(step, kept)
         self._tidy()
         return kept
@@ -124,7 +131,7 @@ class Keep:
     def _judge(self, step: Step, kept: Kept, until: float) -> Kept:
         rows, count = list(kept.rows), kept.judged
         for words in self._words(step, kept, count):
-            rows[count] = judged(rows[count], words.response)
+            rows[count] = judged(rows[count], words.response, words.told)
             count += 1
             if time.monotonic() > until:
                 break
@@ -140,9 +147,9 @@ class Keep:
             return kept, None
         found = next(self._decoded(step, kept, place, Record), None) if self.has_records(step) else None
         if found is None:
-            found = next(records(one for one in read_step(step)[0] if one[0] == id), None)
+            found = next(records(one for one in read_step(step).samples if one.id == id), None)
         if found is not None:
-            found = msgspec.structs.replace(found, row=judged(found.row, found.response))
+            found = msgspec.structs.replace(found, row=judged(found.row, found.response, found.told))
         return kept, found
 
     def search(self, step: Step, words: str) -> set[str]:
@@ -159,9 +166,9 @@ class Keep:
         if self.has_records(step) and len(kept.offsets) == len(kept.rows):
             yield from self._decoded(step, kept, start, _Words)
             return
-        for number, record in enumerate(records(read_step(step)[0])):
+        for number, record in enumerate(records(read_step(step).samples)):
             if number >= start:
-                yield _Words(record.prompt, record.response)
+                yield _Words(record.prompt, record.response, record.told)
 
     def _decoded(self, step: Step, kept: Kept, start: int, kind: type[T]) -> Iterator[T]:
         decoder = msgspec.msgpack.Decoder(kind)

@@ -108,6 +108,9 @@ def token_texts(record: Record, vocabulary: Vocabulary | None) -> tuple[list[str
     if ids:
         words = "no text and no tokenizer in the evidence: token ids are shown"
         return [f"{id} " for id in ids], [Text(words, "证据中没有文本和 tokenizer：显示 token id")]
+    if record.length:
+        words = "neither text nor token ids are known: places are shown"
+        return [f"{place} " for place in range(record.length)], [Text(words, "文本与 token id 均未知：显示位置")]
     return [response] if response else [], []
 
 

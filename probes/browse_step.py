@@ -1,7 +1,8 @@
 """One rollout of debug dumps for browsing: which files it has, and its samples as rows and as records.
 
-A row is what a table shows of a sample, a record is what its page shows. Invariants: a rollout dump and its train dumps
-are joined by sample index; a sample that only one of them holds is kept; nothing is judged here but single responses.
+A row is what a table shows of a sample, a record is what its page shows. Invariants: what ranks wrote is put together,
+joined with the rollout dump and judged by the functions of the probes, so that both say the same; a sample that only
+one side holds is kept; nothing is judged here but single responses.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from probes.dump_pairs import Aligned, align
+from probes.dump_ranks import Whole, whole
+from probes.dump_twins import partners
 from probes.dumps import SLOTS, index_of, numbers
 from probes.readers.dump_errors import DumpError
-from probes.readers.rollout_dump import DumpFile, list_dumps, read_dump
-from probes.text_quality import judge
+from probes.readers.rollout_dump import Dump, DumpFile, list_dumps, read_dump
+from probes.samples import Generated, generated_of, judge_sample
 from probes.thresholds import browse as limits
 from runbook.evidence import Evidence
 from runbook.text import Text
@@ -74,8 +77,9 @@ class Row(msgspec.Struct, frozen=True):
     """What a table shows of a sample.
 
     id: its index, with a further number where an index occurs twice. gap, largest: mean and largest |trainer - engine|
-    in nat. first: response token at which they first disagree. disagree: how many do. odd: what is suspicious about
-    the text, None where nothing is; kind: of `text_quality.judge`, "" while it was not judged.
+    in nat; compared: over how many tokens. first: response token at which they first disagree. disagree: how many do.
+    odd: what is suspicious about the text, None where nothing is; kind: of `text_quality.judge`, "" while it was not
+    judged.
     """
 
     id: str
@@ -88,6 +92,7 @@ class Row(msgspec.Struct, frozen=True):
     largest: float | None = None
     first: int | None = None
     disagree: int | None = None
+    compared: int = 0
     log_prob: float | None = None
     kind: str = ""
     odd: Text | None = None
@@ -99,6 +104,7 @@ class Record(msgspec.Struct, frozen=True):
     """What the page of a sample shows.
 
     Arrays are bytes: `tokens` int32 of the response, the others float32, "" where unknown; `mask` one byte a token.
+    told: what the response is judged by.
     """
 
     row: Row
@@ -113,47 +119,84 @@ class Record(msgspec.Struct, frozen=True):
     mask: bytes
     facts: tuple[tuple[Text, str], ...] = ()
     notes: tuple[Text, ...] = ()
+    told: Generated = Generated()
 
 
-def read_step(step: Step) -> tuple[list[tuple[str, dict[str, Any], dict[str, Any]]], tuple[str, ...]]:
-    """Return (id, train sample, rollout sample) of a rollout, either of which may be {}, and what could not be read."""
-    rollouts: list[tuple[int, dict[str, Any]]] = []
-    trains: dict[int, dict[str, Any]] = {}
+@dataclass(frozen=True)
+class Sample:
+    """A sample of a rollout. id: as in its row. index: its own, else its place in its dump. One side may be {}."""
+
+    id: str
+    index: int
+    train: dict[str, Any]
+    rollout: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class StepRead:
+    """The samples of a rollout. faults: what could not be read. missing: what the ranks did not write."""
+
+    samples: tuple[Sample, ...]
+    faults: tuple[str, ...] = ()
+    missing: tuple[Text, ...] = ()
+
+
+def read_step(step: Step) -> StepRead:
+    """Read the dumps of a rollout and join them as `dump_sides` does: the first rollout dump with the train dumps."""
+    told: list[Dump] = []
+    trained: list[Dump] = []
     faults: list[str] = []
     for file in step.files:
         try:
             dump = read_dump(file)
         except DumpError as error:
             faults.append(str(error))
-            continue
-        found = [(index_of(sample, place), sample) for place, sample in enumerate(dump.samples)]
-        if dump.kind == "rollout":
-            rollouts += found
         else:
-            for index, sample in found:
-                trains.setdefault(index, sample)
-    pairs = [(index, trains.get(index, {}), sample) for index, sample in rollouts]
-    known = {index for index, _ in rollouts}
-    pairs += [(index, sample, {}) for index, sample in trains.items() if index not in known]
+            (told if dump.kind == "rollout" else trained).append(dump)
+    rollouts = [sample for dump in told for sample in dump.samples]
+    put, found = _joined(trained, told[0].samples if told else [], faults)
+    trains = {id(rollout): train for train, rollout in zip(put.samples, found, strict=True) if rollout}
+    both = [(trains.get(id(one), {}), one) for one in rollouts]
+    pairs = [(index_of(one, index_of(train, place)), train, one) for place, (train, one) in enumerate(both)]
+    pairs += [
+        (index_of(train, place), train, {})
+        for place, (train, rollout) in enumerate(zip(put.samples, found, strict=True))
+        if not rollout
+    ]
     seen: Counter[int] = Counter()
-    joined = []
+    samples = []
     for index, train, rollout in pairs:
         seen[index] += 1
-        joined.append((str(index) if seen[index] == 1 else f"{index}.{seen[index]}", train, rollout))
-    return joined, tuple(faults)
+        samples.append(Sample(str(index) if seen[index] == 1 else f"{index}.{seen[index]}", index, train, rollout))
+    return StepRead(tuple(samples), tuple(faults), put.missing)
 
 
-def records(joined: Iterable[tuple[str, dict[str, Any], dict[str, Any]]]) -> Iterator[Record]:
+def _joined(
+    trained: list[Dump], rollout: list[dict[str, Any]], faults: list[str]
+) -> tuple[Whole, list[dict[str, Any]]]:
+    """Return the train samples put together, and the partner of each; where numbers cannot be read, all stand alone."""
+    samples = [sample for dump in trained for sample in dump.samples]
+    put = Whole(None, "", samples, [])
+    if trained:
+        try:
+            put = whole(trained)
+            return put, partners(put.samples, rollout)
+        except DumpError as error:
+            faults.append(str(error))
+    return put, [{} for _ in put.samples]
+
+
+def records(samples: Iterable[Sample]) -> Iterator[Record]:
     """Yield the record of each sample; the text of its row is not judged yet."""
-    for place, (id, train, rollout) in enumerate(joined):
-        yield _record(id, train, rollout, place)
+    for sample in samples:
+        yield _record(sample.id, sample.train, sample.rollout, sample.index)
 
 
-def judged(row: Row, response: str | None) -> Row:
-    """Return the row with its response judged."""
-    if not isinstance(response, str) or row.status in ("aborted", "failed", "pending"):
+def judged(row: Row, response: str | None, told: Generated) -> Row:
+    """Return the row with its response judged, as `rollout.coherence` judges it."""
+    judgement = judge_sample(response, told)
+    if judgement is None:
         return msgspec.structs.replace(row, kind="none")
-    judgement = judge(response, row.log_prob, ended={"completed": True, "truncated": False}.get(row.status))
     odd = judgement.why if judgement.kind in ("garbled", "empty") else None
     return msgspec.structs.replace(row, kind=judgement.kind, odd=odd)
 
@@ -199,6 +242,7 @@ def _record(id: str, train: dict[str, Any], rollout: dict[str, Any], place: int)
         _packed(aligned.mask, "u1"),
         facts_of(train, rollout),
         tuple(notes),
+        generated_of(rollout),
     )
 
 
@@ -223,6 +267,7 @@ def _row(
         float(gaps.max()) if len(gaps) else None,
         aligned.first_disagreement(limits.TOKEN_DISAGREES.value),
         int((gaps > limits.TOKEN_DISAGREES.value).sum()) if len(gaps) else None,
+        len(gaps),
         float(known.mean()) if known is not None and len(known) else None,
         prompt=" ".join(prompt[-EXCERPT * 2 :].split())[-EXCERPT:],
         response=" ".join((response or "")[: EXCERPT * 2].split())[:EXCERPT],

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 
-from probes import core_dumps, cuda_gdb
+from probes import core_dump_age, core_dumps, cuda_gdb
+from probes.core_dump_age import Aged
 from probes.core_dumps import Case, Dumps
 from probes.cuda_gdb import Answer
 from probes.readers.cuda_coredump import demangled
@@ -34,10 +35,11 @@ GDB_DUMPS = 3
 )
 def core_dump(evidence: Evidence, report: Progress) -> Finding:
     """Read every dump; the earliest fault answers, and dumps that tell another one are counted beside it."""
-    dumps = core_dumps.read_all(evidence, report)
+    aged = core_dump_age.by_age(core_dumps.read_all(evidence, report), evidence, report)
+    dumps = aged.dumps
     asked = _asked(evidence, dumps)
     if not dumps.cases:
-        return _by_gdb(asked) or _nothing(dumps, asked)
+        return _by_gdb(asked) or (_of_another_run(aged) if aged.older else _nothing(dumps, asked))
     told = core_dumps.groups(dumps)
     first = dumps.cases[0]
     en, zh = core_dumps.sentence(first)
@@ -53,13 +55,29 @@ def core_dump(evidence: Evidence, report: Progress) -> Finding:
     if dumps.left or dumps.faults:
         missed = dumps.left + len(dumps.faults)
         en, zh = f"{en} ({missed} of the dumps could not be read)", f"{zh}（另有 {missed} 个 dump 未能读取）"
+    if aged.doubted:
+        en, zh = en + core_dump_age.DOUBTED[0], zh + core_dump_age.DOUBTED[1]
     return found(
-        Verdict.PROBLEM,
+        Verdict.WARNING if aged.doubted else Verdict.PROBLEM,
         core_dumps.kind(first.fault),
         f"{en}.",
         f"{zh}。",
         citations=tuple(core_dumps.citation(case, number) for case, number in told[:5]),
         tables=(core_dumps.table(dumps),),
+    )
+
+
+def _of_another_run(aged: Aged) -> Finding:
+    """Say that every fault is of a dump from before this run."""
+    first = aged.older[0]
+    en, zh = core_dumps.sentence(first)
+    return unknown(
+        f"{core_dump_age.OLDER[0]}: {en}.",
+        f"{core_dump_age.OLDER[1]}：{zh}。",
+        settle_en="Give the dumps of this run alone, or the log of the run that wrote them.",
+        settle_zh="只提供本次运行的 dump，或提供写出这些 dump 的那次运行的日志。",
+        slots=("cuda_coredump",),
+        citations=(core_dumps.citation(first),),
     )
 
 

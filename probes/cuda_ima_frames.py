@@ -10,7 +10,7 @@ graph is always a lead.
 
 from __future__ import annotations
 
-from probes import core_dumps, cuda_first_fault, cuda_told, faults, logs
+from probes import core_dump_age, core_dumps, cuda_first_fault, cuda_told, faults, logs
 from probes.blocking import of_every_job
 from probes.cuda_first_fault import Seat, Trust, trust
 from probes.cuda_told import Told
@@ -74,14 +74,17 @@ def ima_frames(evidence: Evidence, report: Progress) -> Finding:
 
 def _dumped(evidence: Evidence, report: Progress) -> Finding | None:
     """Name the kernel of the first core dump with a bad address; None when no dump holds one."""
-    dumps = core_dumps.read_all(evidence, report)
+    aged = core_dump_age.by_age(core_dumps.read_all(evidence, report), evidence, report)
+    dumps = aged.dumps
     case = next((one for one in dumps.cases if core_dumps.kind(one.fault) == "ima" and one.kernel), None)
     if case is None:
         return None
     alike = sum((one.fault.code, one.kernel) == (case.fault.code, case.kernel) for one in dumps.cases)
     en, zh = core_dumps.sentence(case)
+    if aged.doubted:
+        en, zh = en + core_dump_age.DOUBTED[0], zh + core_dump_age.DOUBTED[1]
     return found(
-        Verdict.PROBLEM,
+        Verdict.WARNING if aged.doubted else Verdict.PROBLEM,
         "deepep" if core_dumps.owner(case.kernel) == "DeepEP" else "kernel-named",
         f"A core dump names the kernel: {en}.",
         f"core dump 指明了内核：{zh}。",

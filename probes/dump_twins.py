@@ -48,13 +48,16 @@ class Joined:
         return tuple(twin for twin in self.twins if twin.pair.first_other is not None)
 
 
+def partners(train: list[Sample], rollout: list[Sample]) -> list[Sample]:
+    """Return the rollout sample of each train sample, {} where there is none. Raises DumpError as `join` does."""
+    spare = _Spare(rollout)
+    return [spare.take(sample) or {} for sample in train]
+
+
 def join(train: list[Sample], rollout: list[Sample]) -> Joined:
     """Join two lists of samples. Raises DumpError for a tensor outside its file."""
-    spare = _Spare(rollout)
-    twins = []
-    for place, sample in enumerate(train):
-        partner = spare.take(sample)
-        twins.append(_twin(sample, partner or {}, place))
+    pairs = zip(train, partners(train, rollout), strict=True)
+    twins = [_twin(sample, partner, place) for place, (sample, partner) in enumerate(pairs)]
     alone = sum(not twin.rollout for twin in twins) if rollout else 0
     return Joined(tuple(twins), alone)
 

@@ -3,7 +3,8 @@
 slime prints `Timer NAME start` and `Timer NAME end (elapsed: …)` on rank 0 of each group of trainers (class Timer,
 slime/observability/timer.py; earlier slime/utils/timer.py). A phase that is open at the end of a log proves nothing,
 for the log may have been copied in the midst of it. Silence does, when the other processes went on far longer than
-such a phase takes. A fault or a death behind the start explains the rest, and a new job in the same log begins anew.
+such a phase takes. A fault or a death behind the start in the same log explains the rest, and a new job there begins
+anew. Of another log neither says anything, for where it stands between the lines of this one is not known.
 """
 
 from __future__ import annotations
@@ -81,12 +82,17 @@ class Timers:
             self.seen = True
             self._timer(hit)
         elif hit.label == RESTART.label:
-            self.open = {key: timers for key, timers in self.open.items() if key[0] != hit.file.stream}
-            self.ended = None
+            self._close(hit.file.stream)
+            if self.ended is not None and self.ended[0].file.stream == hit.file.stream:
+                self.ended = None
         else:
-            names = [name for timers in self.open.values() for name in timers if name != WAIT]
+            names = [name for name in self._close(hit.file.stream) if name != WAIT]
             self.ended = (hit, names[-1]) if names else self.ended
-            self.open.clear()
+
+    def _close(self, stream: str) -> list[str]:
+        """Forget what is open in one log, and return the names; what another log shows has an order of its own."""
+        closed = [key for key in self.open if key[0] == stream]
+        return [name for key in closed for name in self.open.pop(key)]
 
     def _timer(self, hit: Hit) -> None:
         name, edge, took = ((group or b"").decode() for group in hit.groups)

@@ -79,6 +79,16 @@ def _check(launch: Launch, job: Job, slime: str) -> Finding:
         )
     if not flags and not complete(launch, job):
         return _partial()
+    perhaps = next((one for name in _DEBUG if (one := of_job(job, name)) is not None), None)
+    if not flags and perhaps is not None:
+        return unknown(
+            "A condition of the script decides whether the run had debug flags.",
+            "是否带有调试参数取决于脚本中的条件。",
+            settle_en="attach the log with the arguments table, or say which branch ran",
+            settle_zh="附上含参数表的日志，或说明实际执行了哪个分支",
+            slots=("launch", "log"),
+            citations=(perhaps.citation,),
+        )
     if not flags:
         return found(Verdict.OK, "none", "The command has no debug flag.", "命令里没有调试参数。")
     return found(

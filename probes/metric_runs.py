@@ -7,9 +7,12 @@ shows is history where a later one got past it, as with every other fault (`read
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import bisect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from itertools import accumulate
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -26,6 +29,10 @@ from runbook.finding import Finding, Verdict
 from runbook.probe import Progress
 from runbook.text import Text
 
+Place = tuple[int, int]
+"""Where something stands in its log (`metrics.place`)."""
+_Item = TypeVar("_Item")
+_Placed = tuple[list[Place], list[_Item]]
 _MARKS = frozenset(("started", "arguments", "saving", "saved", "abort", "trouble"))
 
 
@@ -44,19 +51,64 @@ class Metrics:
 
     def table(self, record: Record) -> Arguments | None:
         """Return the arguments that were in force when a record was printed: the last table above it in its file."""
-        same = [each for each in self.tables if each.file.stream == record.file.stream]
-        above = [each for each in same if (each.file.part, each.offset) <= place(record)]
+        places, tables = _of_log(self._tables, record.file.stream)
+        above = bisect.bisect_right(places, place(record))
         if above:
-            return above[-1]
+            return tables[above - 1]
         return self.tables[0] if len(self.tables) == 1 else None
 
-    def later(self, run: Run) -> Iterator[Run]:
-        """Yield the runs that begin in the same log behind the end of `run`."""
+    def later(self, run: Run) -> Sequence[Run]:
+        """Return the runs that begin in the same log behind the end of `run`, in order."""
         last = run.edges[1]
-        for other in self.runs:
-            first = other.edges[0]
-            if first.file.stream == last.file.stream and place(first) > place(last):
-                yield other
+        places, runs = _of_log(self._runs, last.file.stream)
+        return runs[bisect.bisect_right(places, place(last)) :]
+
+    def next_start(self, run: Run) -> Place | None:
+        """Return where the first run begins that is behind the end of `run` in the same log."""
+        last = run.edges[1]
+        places, _ = _of_log(self._runs, last.file.stream)
+        at = bisect.bisect_right(places, place(last))
+        return places[at] if at < len(places) else None
+
+    def marked(self, stream: str, since: Place, until: Place | None) -> Sequence[Record]:
+        """Return the marks of a log from `since` on that stand before `until` (None: its end), in order."""
+        places, marks = _of_log(self._marks, stream)
+        end = len(marks) if until is None else bisect.bisect_left(places, until)
+        return marks[bisect.bisect_left(places, since) : end]
+
+    @cached_property
+    def _runs(self) -> Mapping[str, _Placed[Run]]:
+        return _by_log(self.runs, lambda run: run.edges[0].file.stream, lambda run: place(run.edges[0]))
+
+    @cached_property
+    def _tables(self) -> Mapping[str, _Placed[Arguments]]:
+        return _by_log(self.tables, lambda each: each.file.stream, lambda each: (each.file.part, each.offset))
+
+    @cached_property
+    def _marks(self) -> Mapping[str, _Placed[Record]]:
+        return _by_log(self.marks, lambda each: each.file.stream, place)
+
+
+def _by_log(
+    found: Iterable[_Item], stream_of: Callable[[_Item], str], place_of: Callable[[_Item], Place]
+) -> Mapping[str, _Placed[_Item]]:
+    """Return, by log, the places of what was found there and what was found, both in the order of its lines.
+
+    A log may hold ten thousands of runs, so what is before or behind one is looked up, never searched for.
+    """
+    logs_: dict[str, list[tuple[Place, _Item]]] = {}
+    for each in found:
+        logs_.setdefault(stream_of(each), []).append((place_of(each), each))
+    placed: dict[str, _Placed[_Item]] = {}
+    for stream, items in logs_.items():
+        items.sort(key=lambda item: item[0])
+        placed[stream] = ([where for where, _ in items], [each for _, each in items])
+    return placed
+
+
+def _of_log(placed: Mapping[str, _Placed[_Item]], stream: str) -> _Placed[_Item]:
+    """Return what one log has."""
+    return placed.get(stream) or ([], [])
 
 
 class Judged(NamedTuple):
@@ -119,9 +171,10 @@ def judge(found: Metrics, one: Callable[[Run], Judged | None], order: Sequence[s
     def gravity(each: Judged) -> float:
         return order.index(each.finding.answer) if each.finding.answer is not None else 0.5
 
+    healthy = _healthy(judged, order[0])
     history: list[tuple[Judged, Judged]] = []
     for each in sorted(judged, key=gravity, reverse=True):
-        past = _past(found, each, judged, order[0])
+        past = None if each.finding.answer == order[0] else _past(each, healthy)
         if past is None:
             return _with_history(found, each, history if each.finding.answer == order[0] else [])
         if each.finding.answer is not None:
@@ -129,17 +182,39 @@ def judge(found: Metrics, one: Callable[[Run], Judged | None], order: Sequence[s
     return None
 
 
-def _past(found: Metrics, each: Judged, told: Sequence[Judged], harmless: str) -> Judged | None:
+class _Healthy(NamedTuple):
+    """The runs of one log that are judged harmless, in order.
+
+    starts: where each begins. short: how far any came from each on, negated, so that it rises. told: what is said.
+    """
+
+    starts: list[Place]
+    short: list[int]
+    told: list[Judged]
+
+
+def _healthy(judged: Sequence[Judged], harmless: str) -> Mapping[str, _Healthy]:
+    """Return the harmless runs by log."""
+    told = _by_log(
+        [each for each in judged if each.finding.answer == harmless],
+        lambda each: each.run.edges[0].file.stream,
+        lambda each: place(each.run.edges[0]),
+    )
+    found: dict[str, _Healthy] = {}
+    for stream, (starts, runs) in told.items():
+        short = list(accumulate((-reach(each.run) for each in reversed(runs)), min))
+        found[stream] = _Healthy(starts, short[::-1], runs)
+    return found
+
+
+def _past(each: Judged, healthy: Mapping[str, _Healthy]) -> Judged | None:
     """Return the later run of the same log that got past what a run shows, the last there is."""
-    if each.finding.answer == harmless:
+    last = each.run.edges[1]
+    there = healthy.get(last.file.stream)
+    if there is None:
         return None
-    behind = [id(run) for run in found.later(each.run)]
-    healthy = [
-        other
-        for other in told
-        if id(other.run) in behind and other.finding.answer == harmless and reach(other.run) >= each.number
-    ]
-    return healthy[-1] if healthy else None
+    at = bisect.bisect_right(there.short, -each.number) - 1
+    return there.told[at] if at >= bisect.bisect_right(there.starts, place(last)) else None
 
 
 def reach(run: Run) -> int:

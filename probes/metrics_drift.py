@@ -233,8 +233,8 @@ def _beside(run: Run, at: Record, read: Metrics) -> Iterator[tuple[Text, Record]
     def near(each: Record) -> bool:
         return each.file.stream == at.file.stream and since <= place(each) <= until
 
-    for mark in read.marks:
-        if mark.kind in _MARKED and near(mark):
+    for mark in read.marked(at.file.stream, since, (until[0], until[1] + 1)):
+        if mark.kind in _MARKED:
             yield _MARKED[mark.kind], mark
     for each in run.others:
         if each.kind == "eval" and near(each):

@@ -67,7 +67,7 @@ def nan(evidence: Evidence, report: Progress) -> Finding:
     owned: set[int] = set()
 
     def one(run: Run) -> Judged | None:
-        own = [mark for mark in aborts if _within(run, mark, read)]
+        own = _own(run, read)
         owned.update(id(mark) for mark in own)
         return _judge(run, own, read)
 
@@ -84,12 +84,11 @@ def nan(evidence: Evidence, report: Progress) -> Finding:
     return finding
 
 
-def _within(run: Run, mark: Record, read: Metrics) -> bool:
-    """Whether a mark stands in the lines of a run or behind them, before the next run of its log."""
+def _own(run: Run, read: Metrics) -> list[Record]:
+    """Return the aborts that stand in the lines of a run or behind them, before the next run of its log."""
     first = run.edges[0]
-    if first.file.stream != mark.file.stream or place(mark) < place(first):
-        return False
-    return all(place(mark) < place(other.edges[0]) for other in read.later(run))
+    marks = read.marked(first.file.stream, place(first), read.next_start(run))
+    return [mark for mark in marks if mark.kind == "abort"]
 
 
 def _judge(run: Run, aborts: Sequence[Record], read: Metrics) -> Judged | None:

@@ -41,10 +41,11 @@ def reward(evidence: Evidence, report: Progress) -> Finding:
     trained = [run for run in runs if not _supervised(run)]
     if runs and not trained:
         return not_applicable("The run is supervised: it has no rewards.", "该任务为监督训练，没有奖励。")
+    judged = {id(run) for run in trained}
     distilled, processed = _by_design(read_settings(evidence))
 
     def one(run: Run) -> Judged | None:
-        if not any(run is each for each in trained):
+        if id(run) not in judged:
             return None
         return Judged(run, _judge(run, earned=distilled is False and not processed), 0)
 

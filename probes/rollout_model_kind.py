@@ -33,7 +33,8 @@ def model_kind(evidence: Evidence, report: Progress) -> Finding:
             f"base 与 instruct 的迹象互相矛盾（{words_zh}）。"
             if words
             else "没有迹象说明它是 base 还是 instruct 模型。",
-            settle_en="Look up the model card; attach the folder with generation_config.json and tokenizer_config.json.",
+            settle_en="Look up the model card; attach the folder with generation_config.json and "
+            "tokenizer_config.json.",
             settle_zh="查看 model card；附上含 generation_config.json 和 tokenizer_config.json 的目录。",
             slots=("hf_checkpoint",),
             citations=citations,

@@ -6,11 +6,14 @@ the responses that can be judged: aborted samples and answers of one word are le
 
 from __future__ import annotations
 
+import contextlib
 import math
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from probes.dumps import index_of, numbers
 from probes.readers.dump_errors import DumpError
@@ -27,6 +30,24 @@ EXCERPT = 160
 BEFORE = 40
 """Characters shown of the coherent text before the place where a response breaks."""
 _LEFT_OUT = ("aborted", "failed", "pending")
+
+
+class Generated(msgspec.Struct, frozen=True):
+    """What a rollout dump tells of a response besides its text.
+
+    status: slime's word, "" when unknown. ids: of the response's tokens as int32, b"" when unknown or too few to judge
+    by. log_probs: of the engine as float32, b"" when not recorded.
+    """
+
+    status: str = ""
+    ids: bytes = b""
+    log_probs: bytes = b""
+
+    @property
+    def log_prob(self) -> float | None:
+        """Return the mean log-prob."""
+        values = array("f", self.log_probs)
+        return sum(values) / len(values) if values else None
 
 
 @dataclass(frozen=True)
@@ -118,38 +139,38 @@ def judge_dump(dump: Dump, most: int = MAX_SAMPLES) -> Verdicts:
     """Judge at most `most` responses of a rollout dump; aborted, failed and pending samples are left out."""
     step = max(1, -(-len(dump.samples) // most))
     chosen = [(place, sample) for place, sample in enumerate(dump.samples) if place % step == 0]
-    return Verdicts(
-        tuple(
-            _judge(sample, place)
-            for place, sample in chosen
-            if isinstance(sample.get("response"), str) and str(sample.get("status")) not in _LEFT_OUT
-        )
-    )
+    judged = (_judge(sample, place) for place, sample in chosen)
+    return Verdicts(tuple(one for one in judged if one is not None))
 
 
-def _judge(sample: dict[str, Any], place: int) -> Judged:
-    response: str = sample["response"]
-    log_probs, length, status = (
-        _numbers(sample, "rollout_log_probs"),
-        sample.get("response_length"),
-        str(sample.get("status") or ""),
-    )
-    mean = sum(log_probs) / len(log_probs) if log_probs else None
-    judgement = judge(response, mean, ended={"completed": True, "truncated": False}.get(status))
-    if judgement.kind == "coherent":
-        judgement = _by_ids(sample, response) or _by_tail(response, log_probs) or judgement
-    return Judged(
-        index_of(sample, place), place, response, status, length if isinstance(length, int) else 0, mean, judgement
-    )
-
-
-def _by_ids(sample: dict[str, Any], response: str) -> Judgement | None:
-    """Judge by the ids of the response's tokens."""
-    length = sample.get("response_length")
-    if not isinstance(length, int) or length < text_limit.IDS_WINDOW.value:
+def judge_sample(response: object, told: Generated) -> Judgement | None:
+    """Judge one response by its text and by what is told of it; None for no text and for what never got to its end."""
+    if not isinstance(response, str) or told.status in _LEFT_OUT:
         return None
-    ids = _numbers(sample, "tokens")
-    found = drawn_at_random(ids[-length:], response) if len(ids) >= length else None
+    judgement = judge(response, told.log_prob, ended={"completed": True, "truncated": False}.get(told.status))
+    if judgement.kind != "coherent":
+        return judgement
+    return _by_ids(response, array("i", told.ids)) or _by_tail(response, array("f", told.log_probs)) or judgement
+
+
+def generated_of(sample: dict[str, Any]) -> Generated:
+    """Return what a sample of a rollout dump tells of its response."""
+    status = str(sample.get("status") or "").encode("utf-8", "backslashreplace").decode()
+    return Generated(status, _ids(sample), array("f", _numbers(sample, "rollout_log_probs")).tobytes())
+
+
+def _judge(sample: dict[str, Any], place: int) -> Judged | None:
+    response, told, length = sample.get("response"), generated_of(sample), sample.get("response_length")
+    judgement = judge_sample(response, told)
+    if judgement is None or not isinstance(response, str):
+        return None
+    length = length if isinstance(length, int) else 0
+    return Judged(index_of(sample, place), place, response, told.status, length, told.log_prob, judgement)
+
+
+def _by_ids(response: str, ids: Sequence[int]) -> Judgement | None:
+    """Judge by the ids of the response's tokens."""
+    found = drawn_at_random(ids, response)
     return None if found is None else Judgement("garbled", found.why, start=int(len(response) * found.share))
 
 
@@ -170,6 +191,23 @@ def _by_tail(response: str, log_probs: Sequence[float]) -> Judgement | None:
         f"从第 {start:,} 个词元起不成句；其平均 log-prob {mean:.1f}：近乎随机采样",
     )
     return Judgement("garbled", why, start=place)
+
+
+def _ids(sample: dict[str, Any]) -> bytes:
+    """Return the ids of a response's tokens as int32; b"" where they are too few to judge by, or no whole numbers."""
+    length, tokens = sample.get("response_length"), sample.get("tokens")
+    if not isinstance(length, int) or length < text_limit.IDS_WINDOW.value:
+        return b""
+    if isinstance(tokens, list) and len(tokens) >= length:
+        with contextlib.suppress(TypeError, OverflowError):
+            return array("i", tokens[-length:]).tobytes()
+    ids = _numbers(sample, "tokens")
+    if len(ids) < length:
+        return b""
+    try:
+        return array("i", map(int, ids[-length:])).tobytes()
+    except (ValueError, OverflowError):
+        return b""
 
 
 def _numbers(sample: dict[str, Any], name: str) -> Sequence[float]:

@@ -36,7 +36,11 @@ _EXCLUDES = {
 """Flags that cannot stand beside each other (slime/utils/arguments.py)."""
 PLACEHOLDER = re.compile(r"(?<![\w${])(?:/DIR\b|[A-Z]{2,}(?:_[A-Z]+)*)(?![\w}])")
 """What stands in a flow's words for a value that only a person knows."""
-_BESIDE = re.compile(r"^[^#\n]*(?:BASH_SOURCE|dirname\b[^\n]*\$\{?0\b|__file__)", re.MULTILINE)
+_BESIDE = re.compile(
+    r"^[^#\n]*(?:BASH_SOURCE|(?:dirname|realpath|readlink)\b[^\n]*\$\{?0\b|\$\{0[%#]"
+    r"|(?:dirname|abspath|realpath|Path)\([^\n]*__file__|sys\.argv\[0\])",
+    re.MULTILINE,
+)
 """How a script asks where it lies itself."""
 _SUBMIT = {"bash": ("bash",), "python": ("python3",)}
 
@@ -66,7 +70,8 @@ def change_script(path: str, change: Change) -> Changed:
     text = data.decode("utf-8", "surrogateescape")
     launch, state = read(path, text)
     if not launch.jobs:
-        raise EvidenceError(f"{path}: no training command was found in it", "give the script that starts train.py")
+        why = f" ({launch.gaps[0].why})" if launch.gaps else ""
+        raise EvidenceError(f"{path}: no training command was found in it{why}", "give the script that starts train.py")
     copy = _Copy(path, text, launch, state, launch)
     for flag in change.remove:
         _remove(copy, split_flag(flag)[0])
@@ -75,6 +80,13 @@ def change_script(path: str, change: Change) -> Changed:
     for name, value in change.env.items():
         _variable(copy, name, value)
     _syntax(copy, text)
+    if launch.kind == "bash" and "\r\n" in text:
+        copy.notes.append(
+            Text(
+                "Windows line ends, which bash cannot run: take them out of the copy with sed -i 's/\\r$//'.",
+                "脚本使用 Windows 换行符，bash 无法运行：可对副本执行 sed -i 's/\\r$//' 去除。",
+            )
+        )
     beside = bool(_BESIDE.search(text))
     if beside:
         copy.notes.append(
@@ -111,11 +123,23 @@ def _line(copy: _Copy, flag: str) -> str:
 
 def _remove(copy: _Copy, flag: str) -> None:
     if not any(flag in one.flags for one in copy.state.commands):
-        copy.notes.append(Text(f"--{flag} is not there: nothing to remove.", f"没有 --{flag}，无需移除。"))
+        copy.notes.append(_not_there(copy, flag))
         return
     where = _line(copy, flag)
     if not _try(copy, edits.removed(_bytes(copy), copy.path, copy.launch, flag), without_flag(copy.state, flag)):
         copy.left.append(Text(f"Take --{flag} out by hand: {where}.", f"请手动移除 --{flag}：{where}。"))
+
+
+def _not_there(copy: _Copy, flag: str) -> Text:
+    """Say that there is nothing to remove, or where the flag may still come from."""
+    gap = next((gap for job in copy.launch.jobs for gap in job.gaps), None)
+    if gap is None:
+        return Text(f"--{flag} is not there: nothing to remove.", f"没有 --{flag}，无需移除。")
+    where = f"{os.path.basename(gap.place.path)}:{gap.place.line}"
+    return Text(
+        f"--{flag} was not found, but {gap.what} ({where}) could not be followed: make sure that it is not in there.",
+        f"未找到 --{flag}，但 {gap.what}（{where}）无法展开：请确认其中没有该参数。",
+    )
 
 
 def _put(copy: _Copy, flag: str, words: tuple[str, ...]) -> None:

@@ -101,7 +101,10 @@ def _unit_at(root: Node, offset: int, values: int) -> Unit | None:
     node = root.descendant_for_byte_range(offset, offset + 1)
     while node is not None and (node.parent is None or node.parent.type not in _CONTAINERS):
         node = node.parent
-    if node is None or node.parent is None or node.start_byte != offset or node.type == "comment":
+    if node is None or node.parent is None or node.type == "comment":
+        return None
+    quoted = node.type in ("string", "raw_string") and not re.search(rb"\s", node.text or b" ")
+    if node.start_byte + quoted != offset:
         return None
     last = node
     following = node.next_named_sibling

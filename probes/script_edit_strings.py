@@ -15,7 +15,7 @@ from probes.readers.launch_model import Launch, Occurrence
 _VALUE = rb"(?:(?:[ \t]+|=)(?!--)(?:\\\"[^\"\n]*\\\"|'[^'\n]*'|(?:\{[^}\n]*\}|\$\{[^}\n]*\}|[^\s\"'\\){}])+))*"
 _PIECE = re.compile(rb"([ \t]*)[fF]?\"[^\"\n]* \"")
 """A string that stands alone on its line, as one of many that are joined; the next flag gets a line of its own."""
-_EMPTY = re.compile(rb"(?m)^[ \t]*[fFrRbBuU]{0,2}(?:\"[ \t]*\"|'[ \t]*')[ \t]*\r?\n")
+_EMPTY = re.compile(rb"[ \t]*[fFrRbBuU]{0,2}(?:\"[ \t]*\"|'[ \t]*')[ \t]*\r?")
 
 
 def occurrences(launch: Launch, path: str, flag: str) -> list[Occurrence]:
@@ -48,14 +48,16 @@ def shared(one: str, other: str) -> int:
 
 def removed(data: bytes, path: str, launch: Launch, flag: str) -> Iterator[bytes]:
     """Yield the script without a flag that stands in strings, and without the strings that it leaves empty."""
-    out = data
-    for one in reversed(occurrences(launch, path, flag)):
-        out = re.sub(rb"[ \t]*" + _pattern(flag), b"", out[one.place.offset : line_end(out, one.place.offset)]).join(
-            (out[: one.place.offset], out[line_end(out, one.place.offset) :])
-        )
-    if out != data:
-        yield _EMPTY.sub(b"", out)
-        yield out
+    bare = tidy = data
+    for one in reversed(occurrences(launch, path, flag)):  # from the end on, so that earlier lines stay where they are
+        start, end = one.place.offset, line_end(data, one.place.offset)
+        line = re.sub(rb"[ \t]*" + _pattern(flag), b"", data[start:end])
+        emptied = line != data[start:end] and _EMPTY.fullmatch(line)
+        tidy = tidy[:start] + (tidy[end + 1 :] if emptied else line + tidy[end:])
+        bare = bare[:start] + line + bare[end:]
+    if bare != data:
+        yield tidy
+        yield bare
 
 
 def replaced(data: bytes, path: str, launch: Launch, flag: str, new: bytes) -> Iterator[bytes]:

@@ -48,8 +48,11 @@ def state_of(launch: Launch) -> State:
 
 def _command(job: Job, exports: Mapping[str, str]) -> Command:
     flags = {name: words_of(ones[-1]) for name, ones in job.flags.items()}
-    own = {name: one.shown for name, one in (*job.env.items(), *job.runtime_env.items())}
-    return Command(flags, {**exports, **own})
+    inside = {name: one.shown for name, one in job.runtime_env.items()}
+    if job.submitted:  # it runs on the cluster: neither an export nor `X=1 ray job submit` reaches it
+        return Command(flags, inside)
+    own = {name: one.shown for name, one in job.env.items()}
+    return Command(flags, {**exports, **own, **inside})
 
 
 def words_of(one: Occurrence) -> Words:

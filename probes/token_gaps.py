@@ -40,15 +40,40 @@ class Gap:
 
 
 @dataclass(frozen=True)
+class Nans:
+    """The tokens of one sample that are NaN, or +inf, which no log-prob is; first, second: on each side.
+
+    A log-prob of -inf is none of them: of a token that was forced, or that the sampler's cut excludes, it is right.
+    """
+
+    index: int
+    tokens: int
+    first: int
+    second: int
+
+
+@dataclass(frozen=True)
 class Gaps:
     """The distances in a dump.
 
-    unequal: samples whose two sides differ in length. strange: tokens that are not finite on either side.
+    unequal: samples whose two sides differ in length. strange: tokens that are not finite on either side. nans: the
+    samples that hold NaN.
     """
 
     samples: tuple[Gap, ...]
     unequal: int = 0
     strange: int = 0
+    nans: tuple[Nans, ...] = ()
+
+    @property
+    def nan(self) -> int:
+        """Return how many tokens are NaN on either side."""
+        return sum(each.tokens for each in self.nans)
+
+    @property
+    def nan_share(self) -> float:
+        """Return the share of the tokens that the loss counts that are NaN on either side."""
+        return self.nan / max(self.tokens + self.strange, 1)
 
     @property
     def tokens(self) -> int:
@@ -81,7 +106,7 @@ def measure(pairs: Iterable[Aligned], first: str = "trainer", second: str = "eng
     """Compare two sides of every pair; they are named as in FIELDS."""
     import numpy as np
 
-    samples, unequal, strange = [], 0, 0
+    samples, unequal, strange, nans = [], 0, 0, []
     for place, pair in enumerate(pairs):
         one, other = getattr(pair, first), getattr(pair, second)
         if one is None or other is None:
@@ -89,13 +114,16 @@ def measure(pairs: Iterable[Aligned], first: str = "trainer", second: str = "eng
             continue
         finite = np.isfinite(one) & np.isfinite(other)
         strange += int((pair.mask & ~finite).sum())
+        bad = [pair.mask & ~(np.isfinite(side) | np.isneginf(side)) for side in (one, other)]
+        if (either := int((bad[0] | bad[1]).sum())) > 0:
+            nans.append(Nans(pair.index, either, int(bad[0].sum()), int(bad[1].sum())))
         counted = finite & pair.mask
         one, other = one[counted], other[counted]
         if len(one):
             apart = np.abs(one - other)
             total, largest = float(apart.sum()), float(apart.max())
             samples.append(Gap(pair.index, place, len(one), total, largest, float(one.sum()), float(other.sum())))
-    return Gaps(tuple(samples), unequal, strange)
+    return Gaps(tuple(samples), unequal, strange, tuple(nans))
 
 
 def table(gaps: Gaps, first: str, second: str) -> Table:

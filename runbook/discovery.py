@@ -128,7 +128,8 @@ def _search(root: str, slots: Mapping[str, Slot], run: str, taken: set[str], not
                 equal.setdefault(rivals, []).append(path)
             yield Item(slot, path, match.why, "found", run=run)
         closed = best is not None and best[1].closed
-        looks_inside = candidate.is_dir and depth < DEPTH and not closed and not _leads_out(path, home)
+        leads_out = depth > 0 and _leads_out(path, home)  # RUN may be a link itself: `latest`
+        looks_inside = candidate.is_dir and depth < DEPTH and not closed and not leads_out
         inside = sorted(name for name in candidate.names if name not in SKIPPED) if looks_inside else []
         unread += [f"{path}: {trouble}" for trouble in candidate.troubles]
         if len(inside) > budget:

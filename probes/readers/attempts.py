@@ -12,8 +12,11 @@ engine died; what is not proven by lines is not said. Memory does not grow with 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+from typing import NamedTuple
 
 from probes.readers import joblog, logplace, metrics
 from probes.readers.logfiles import LogFile, window
@@ -108,6 +111,76 @@ class Past:
     proof: Mark
 
 
+class _Rising(NamedTuple):
+    """Times of some attempts of a log, in order. latest: up to each of them, so that it rises. which: their numbers."""
+
+    latest: list[float]
+    which: list[int]
+
+    def behind(self, time: float) -> int | None:
+        """Return the number of the first attempt whose time is later than this one."""
+        at = bisect.bisect_right(self.latest, time)
+        return self.which[at] if at < len(self.which) else None
+
+
+class _Course(NamedTuple):
+    """The attempts of one log, so that what came behind a place or a time is looked up: there may be ten thousands.
+
+    places: where each begins. proven: of each, and of the end, the number of the first from it on that has advanced,
+    or how many there are. started: when those that have advanced began. gone_on: when those that did two rollouts had
+    done the last but one.
+    """
+
+    attempts: Sequence[Attempt]
+    places: list[tuple[int, int]]
+    proven: list[int]
+    started: _Rising
+    gone_on: _Rising
+
+    def past(self, place: tuple[int, int]) -> Past | None:
+        """Return how a job got past what stands at a place of this log."""
+        at = bisect.bisect_right(self.places, place) - 1
+        if (number := self.proven[at + 1]) < len(self.attempts):
+            later = self.attempts[number]
+            return Past(later.start, later.advanced) if later.advanced else None
+        further = self.attempts[at].further()
+        return Past(None, further[1]) if further and further[0].place > place else None
+
+    def past_in_time(self, time: float, *, silent: bool) -> Past | None:
+        """Return how this log shows that the job got past what another printed at a time.
+
+        silent: the log of the fault tells of no start and no progress, as a worker's own does, so that this log may be
+        of the same attempt.
+        """
+        number, same = self.started.behind(time), self.gone_on.behind(time) if silent else None
+        if number is not None and (same is None or number <= same):
+            start, proof = self.attempts[number].start, self.attempts[number].advanced
+            return Past(start, proof) if proof else None
+        further = self.attempts[same].further() if same is not None else None
+        return Past(None, further[1]) if further else None
+
+
+def _course(attempts: Sequence[Attempt]) -> _Course:
+    """Put the attempts of one log, of which there is at least one, in order for look-ups."""
+    proven = [len(attempts)]
+    started: list[tuple[float, int]] = []
+    gone_on: list[tuple[float, int]] = []
+    for number, each in enumerate(attempts):
+        further = each.further()
+        if each.advanced is not None and each.start is not None and each.start.time is not None:
+            started.append((each.start.time, number))
+        if further and further[0].time is not None:
+            gone_on.append((further[0].time, number))
+    for number in reversed(range(len(attempts))):
+        proven.append(number if attempts[number].advanced else proven[-1])
+    places = [each.start.place if each.start else (-1, -1) for each in attempts]
+    return _Course(attempts, places, proven[::-1], _rising(started), _rising(gone_on))
+
+
+def _rising(times: Sequence[tuple[float, int]]) -> _Rising:
+    return _Rising(list(accumulate((time for time, _ in times), max)), [number for _, number in times])
+
+
 @dataclass
 class Attempts:
     """All attempts, by the log (stream) that shows them, in order."""
@@ -116,16 +189,20 @@ class Attempts:
 
     def past(self, hit: Hit) -> Past | None:
         """Return how the job got past what `hit` tells, None where no line proves that it did."""
-        own = self.streams.get(hit.file.stream, [])
-        found = _past(own, (hit.file.part, hit.offset))
-        others = [attempts for stream, attempts in self.streams.items() if stream != hit.file.stream]
+        own = self._courses.get(hit.file.stream)
+        found = own.past((hit.file.part, hit.offset)) if own else None
+        others = [course for stream, course in self._courses.items() if stream != hit.file.stream]
         if found or not others:
             return found
         time = logplace.time_of(hit)
         if time is None:
             return None
-        found_there = (_past_in_time(attempts, time, silent=not own) for attempts in others)
+        found_there = (course.past_in_time(time, silent=own is None) for course in others)
         return next(filter(None, found_there), None)
+
+    @cached_property
+    def _courses(self) -> dict[str, _Course]:
+        return {stream: _course(attempts) for stream, attempts in self.streams.items() if attempts}
 
 
 def read(hits: Iterable[Hit]) -> Attempts:
@@ -182,40 +259,3 @@ def _progress(hit: Hit) -> Mark | None:
         return None
     time = joblog.parse(hit.raw[: hit.start + 1]).time
     return Mark(hit.file, hit.line, hit.offset, kind, number, time)
-
-
-def _index(attempts: list[Attempt], place: tuple[int, int]) -> int:
-    """Return which of the attempts of one log a place belongs to."""
-    return bisect.bisect_right(attempts, place, key=lambda each: each.start.place if each.start else (-1, -1)) - 1
-
-
-def _past(attempts: list[Attempt], place: tuple[int, int]) -> Past | None:
-    """Return how a job got past what stands at a place of the same log."""
-    if not attempts:
-        return None
-    at = _index(attempts, place)
-    for later in attempts[at + 1 :]:
-        if (proof := later.advanced) is not None:
-            return Past(later.start, proof)
-    further = attempts[at].further()
-    return Past(None, further[1]) if further and further[0].place > place else None
-
-
-def _past_in_time(attempts: list[Attempt], time: float, *, silent: bool) -> Past | None:
-    """Return how another log shows that the job got past what was printed at a time.
-
-    silent: the log of the fault tells of no start and no progress, as a worker's own does, so that this log may be of
-    the same attempt.
-    """
-    for each in _timed(attempts):
-        start, proof = each.start, each.advanced
-        if start is not None and proof is not None and start.time is not None and start.time > time:
-            return Past(start, proof)
-        further = each.further() if silent else None
-        if further and further[0].time is not None and further[0].time > time:
-            return Past(None, further[1])
-    return None
-
-
-def _timed(attempts: list[Attempt]) -> Iterator[Attempt]:
-    return (each for each in attempts if each.last)

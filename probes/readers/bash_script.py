@@ -58,6 +58,10 @@ def _file(walk: Walk, path: str, data: bytes) -> None:
         walk.scope.file = outer
 
 
+_ASKING = frozenset({"test", "grep", "egrep", "fgrep", "command", "which", "type", "pgrep", "diff", "cmp"})
+"""Commands that are run to know something: what stands behind their `&&` may not run."""
+
+
 def _children(walk: Walk, source: Source, node: Node) -> None:
     for child in node.named_children:
         _statement(walk, source, child)
@@ -136,6 +140,8 @@ def _read(walk: Walk, source: Source, words: list[Value], offset: int) -> bool:
 
 
 def _eval(walk: Walk, source: Source, words: list[Value], offset: int) -> bool:
+    if all(known(word) is not None for word in words) and any(".py" in show(word) for word in words):
+        return False  # a training command in a string that is known: read as `bash -c` is
     text = " ".join(map(show, words))[:80]
     walk.script.gaps.append((text, "eval builds commands while the script runs", source.path, offset))
     return True
@@ -223,6 +229,7 @@ def _if(walk: Walk, source: Source, node: Node) -> None:
     for index, (conditions, body) in enumerate(branches):
         truth: bool | None = True
         if conditions:
+            _run_conditions(walk, source, conditions)
             truth = Words(walk.scope, source).truth(conditions[0]) if len(conditions) == 1 else None
         if truth is True:
             for child in body:
@@ -232,6 +239,13 @@ def _if(walk: Walk, source: Source, node: Node) -> None:
             for _, rest in branches[index:]:
                 _maybe(walk, source, rest)
             return
+
+
+def _run_conditions(walk: Walk, source: Source, nodes: list[Node]) -> None:
+    """Follow the commands that a condition runs, as in `if ! ray job submit ...; then`."""
+    for node in nodes:
+        if node.type in ("command", "negated_command", "pipeline", "list", "redirected_statement"):
+            _statement(walk, source, node)
 
 
 def _maybe(walk: Walk, source: Source, nodes: list[Node]) -> None:
@@ -250,7 +264,7 @@ def _list(walk: Walk, source: Source, node: Node) -> None:
     op = node.children[1].type if len(node.children) > 2 else ""
     _statement(walk, source, left)
     truth = Words(walk.scope, source).truth(left)
-    tested = left.type in ("test_command", "negated_command", "list") or _arithmetic_test(left)
+    tested = left.type in ("test_command", "negated_command", "list") or _arithmetic_test(left) or _asks(source, left)
     if not tested:
         if op == "||":
             _maybe(walk, source, [right])
@@ -260,6 +274,14 @@ def _list(walk: Walk, source: Source, node: Node) -> None:
         _maybe(walk, source, [right])
     elif truth is (op == "&&"):
         _statement(walk, source, right)
+
+
+def _asks(source: Source, node: Node) -> bool:
+    """Whether a command, or the last one of a pipeline, is run for its answer, as `grep -q` is."""
+    if node.type in ("pipeline", "redirected_statement") and node.named_children:
+        return _asks(source, node.named_children[-1 if node.type == "pipeline" else 0])
+    name = node.child_by_field_name("name") if node.type == "command" else None
+    return name is not None and source.text(name) in _ASKING
 
 
 def _arithmetic_test(node: Node) -> bool:
@@ -272,6 +294,8 @@ def _loop(walk: Walk, source: Source, node: Node) -> None:
         return
     if node.type == "for_statement" and _each(walk, source, node, body):
         return
+    if node.type == "while_statement":
+        _run_conditions(walk, source, [child for child in node.named_children if child not in body])
     walk.loops += 1
     _maybe(walk, source, body)
     walk.loops -= 1

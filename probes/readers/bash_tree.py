@@ -1,11 +1,13 @@
 """Bash source as bytes with positions, and its syntax tree.
 
-tree-sitter counts in bytes, and so do citations; text is decoded only where a value is needed. A carriage return
-before a newline is read as a blank, so that a script saved on Windows keeps its byte offsets.
+tree-sitter counts in bytes, and so do citations; text is decoded only where a value is needed. What it misreads is
+blanked out byte for byte before it looks: the carriage return of a script that was saved on Windows, and a comment in
+backticks (`# so` between the lines of a command), which it takes to swallow the rest of the script.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -15,6 +17,9 @@ from probes.readers.launch_model import Place
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
+
+
+_INLINE_COMMENT = re.compile(rb"`[ \t]*#[^`\n]*`")
 
 
 @lru_cache(maxsize=1)
@@ -27,7 +32,8 @@ def _parser() -> Parser:
 
 def parse(data: bytes) -> Node:
     """Return the root node of a bash script; broken text gives ERROR nodes, never an exception."""
-    return _parser().parse(data.replace(b"\r\n", b" \n")).root_node
+    unix = data.replace(b"\\\r\n", b" \\\n").replace(b"\r\n", b" \n")
+    return _parser().parse(_INLINE_COMMENT.sub(lambda found: b" " * len(found[0]), unix)).root_node
 
 
 @dataclass(frozen=True)

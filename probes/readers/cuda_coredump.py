@@ -53,6 +53,8 @@ _FUNCTION = 2  # STT_FUNC
 _HEADER = struct.Struct("<IIQQQQIIQQ")  # one section header of a 64-bit ELF
 MAX_SECTIONS = 8_000_000
 MAX_TABLE = 64 << 20
+MAX_ENTRIES = 1_000_000
+"""Entries of all tables together: the busiest GPU has 132 SMs of 64 warps of 32 lanes, some 280,000."""
 MAX_IMAGE = 512 << 20
 """Bytes of one loaded module that are read for its names; torch's largest is about a tenth."""
 MAX_NAME = 4000
@@ -163,6 +165,7 @@ class _Dump:
     sections: NDArray[Any] = field(init=False)
     strings: bytes = b""
     size: int = 0
+    entries: int = 0
 
     def read(self) -> CoreDump:
         self.sections = self._sections()
@@ -229,6 +232,9 @@ class _Dump:
         data, stride = self._content(header), int(header["entsize"]) or layout.size
         if stride < layout.size:
             return []
+        self.entries += len(data) // stride
+        if self.entries > MAX_ENTRIES:
+            raise CoreDumpError(self.path, "other", f"claims more than {MAX_ENTRIES:,} table entries: it is damaged")
         return [layout.unpack_from(data, at) for at in range(0, len(data) - stride + 1, stride)]
 
     def _string_table(self) -> bytes:

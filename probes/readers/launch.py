@@ -171,7 +171,9 @@ def _execute_train(call: Call, source: Source, place: Place, meaning: Meaning, s
     for index in range(before, len(meaning.jobs)):
         job = meaning.jobs[index]
         sure = job.sure and call.sure
-        meaning.jobs[index] = msgspec.structs.replace(job, runtime_env=extra, has_runtime_env=True, sure=sure)
+        meaning.jobs[index] = msgspec.structs.replace(
+            job, runtime_env=extra, has_runtime_env=True, sure=sure, submitted=True
+        )
     number = count if type(count) is int else None
     meaning.ray_starts.append(RayStart(True, number, count is not None, None, place, sure=False))
 

@@ -91,11 +91,12 @@ def _command(command: Command, locate: Locate, meaning: Meaning, depth: int) -> 
     name = os.path.basename(names[0])
     if name in _REMOTE:
         meaning.spreads.append(place)
-        _nested(" ".join(show(word) for word in words[1:]), place, meaning, depth, remote=True)
+        _nested(words[1:], place, meaning, depth, remote=True)
+    elif name == "eval":
+        _nested(words[1:], place, meaning, depth, remote=command.loop)
     elif name in ("bash", "sh") and "-c" in (known(word) for word in words[1:4]):
         at = [known(word) for word in words].index("-c")
-        for inner in words[at + 1 : at + 2]:
-            _nested(show(inner), place, meaning, depth, remote=command.loop)
+        _nested(words[at + 1 : at + 2], place, meaning, depth, remote=command.loop)
     elif name == "ray" and names[1] == "start":
         meaning.ray_starts.append(_ray_start(words[2:], command, locate, place))
     elif name == "ray" and names[1:3] == ["job", "submit"]:
@@ -132,8 +133,12 @@ def _unwrap(words: list[Value], env: dict[str, Setting], locate: Locate, place: 
     return words
 
 
-def _nested(text: str, place: Place, meaning: Meaning, depth: int, *, remote: bool) -> None:
-    """Read commands inside a string (ssh, bash -c); all of them are cited at the line of the string."""
+def _nested(words: Sequence[Value], place: Place, meaning: Meaning, depth: int, *, remote: bool) -> None:
+    """Read commands inside a string (ssh, bash -c); all of them are cited at the line of the string.
+
+    Where a condition guards a part of the string, none of its flags is sure.
+    """
+    text = " ".join(show(word) for word in words)
     if depth > 3 or not re.search(r"\bray\b|\.py\b", text):
         return
     inner = Meaning()
@@ -159,8 +164,16 @@ def _nested(text: str, place: Place, meaning: Meaning, depth: int, *, remote: bo
                 node.default,
             )
         )
-    meaning.jobs += inner.jobs
+    sure = all(part.sure for word in words for part in word)
+    meaning.jobs += inner.jobs if sure else map(_doubted, inner.jobs)
     meaning.spreads += inner.spreads
+
+
+def _doubted(job: Job) -> Job:
+    """Return a job of which no flag is sure."""
+    doubted = msgspec.structs.replace
+    flags = {name: tuple(doubted(one, sure=False) for one in ones) for name, ones in job.flags.items()}
+    return doubted(job, flags=flags)
 
 
 def _option(words: Sequence[Value], name: str) -> Value | None:
@@ -216,7 +229,7 @@ def _submit(
     if job is None and inner:  # the entrypoint as one string, or in a shell of its own
         shell = os.path.basename(show(inner[0])) in ("bash", "sh")
         before = len(meaning.jobs)
-        _nested(" ".join(show(word) for word in (inner[-1:] if shell else inner)), place, meaning, 1, remote=False)
+        _nested(inner[-1:] if shell else inner, place, meaning, 1, remote=False)
         job = meaning.jobs.pop() if len(meaning.jobs) > before else None
     if job is None:
         return
@@ -226,7 +239,9 @@ def _submit(
     if path is not None:
         gaps.append(Gap(show(path), "the runtime env is in a file of its own", place))
     has = runtime is not None or path is not None
-    meaning.jobs.append(Job(job.entry, job.flags, place, variables, has, env, tuple(gaps), command.sure))
+    meaning.jobs.append(
+        Job(job.entry, job.flags, place, variables, has, env, tuple(gaps), command.sure, submitted=True)
+    )
 
 
 def runtime_env(value: Value, locate: Locate, place: Place) -> dict[str, Setting]:

@@ -85,7 +85,7 @@ class Job(msgspec.Struct, frozen=True):
 
     entry: the Python file it runs. flags: every occurrence in command-line order, by name without the dashes.
     runtime_env: env_vars of --runtime-env-json. env: variables set for this one command. gaps: words that may hold
-    further flags.
+    further flags. submitted: by `ray job submit`, whose own environment does not reach the job.
     """
 
     entry: str | None
@@ -96,6 +96,7 @@ class Job(msgspec.Struct, frozen=True):
     env: dict[str, Setting] = {}
     gaps: tuple[Gap, ...] = ()
     sure: bool = True
+    submitted: bool = False
 
     def last(self, name: str) -> Occurrence | None:
         """Return the occurrence that argparse obeys: the last one; None when the flag is not given."""

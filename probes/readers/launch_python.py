@@ -12,6 +12,7 @@ import ast
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 from probes.readers.bash_tree import Source
@@ -119,7 +120,7 @@ class _Walk(Expressions):
             except TooLong:
                 scope[node.target.id] = UNKNOWN
             self.budget.spend(len(before) if isinstance(before, (tuple, list)) else 1)
-        elif isinstance(node, ast.If):
+        elif isinstance(node, (ast.If, ast.Match)):
             self.branch(node, scope)
         elif isinstance(node, (ast.For, ast.While)):
             self.loop(node, scope)
@@ -146,8 +147,12 @@ class _Walk(Expressions):
             for one, part in zip(target.elts, values, strict=True):
                 self.assign(one, part, scope)
 
-    def branch(self, node: ast.If, scope: dict[str, Any]) -> None:
-        """Follow the branch whose condition is certain, otherwise both as not sure."""
+    def branch(self, node: ast.If | ast.Match, scope: dict[str, Any]) -> None:
+        """Follow the branch whose condition is certain, otherwise all as not sure."""
+        if isinstance(node, ast.Match):
+            wildcard = any(isinstance(case.pattern, ast.MatchAs) and case.guard is None for case in node.cases)
+            self.fork([*(case.body for case in node.cases), *([] if wildcard else [[]])], scope)
+            return
         if _is_main_guard(node.test):
             self.block(node.body, scope)
             return
@@ -155,14 +160,18 @@ class _Walk(Expressions):
         if truth is not None and not default:
             self.block(node.body if truth else node.orelse, scope)
             return
-        self.budget.spend(len(scope))
+        self.fork([node.body, node.orelse], scope)
+
+    def fork(self, bodies: list[list[ast.stmt]], scope: dict[str, Any]) -> None:
+        """Walk bodies of which one runs, each as not sure."""
         outcomes = []
-        for body in (node.body, node.orelse):
+        for body in bodies:
+            self.budget.spend(len(scope))
             inner = dict(scope)
             self.maybe(body, inner)
             outcomes.append(inner)
-        for name in {**outcomes[0], **outcomes[1]}:
-            scope[name] = either(*(outcome.get(name, ()) for outcome in outcomes))
+        for name in dict.fromkeys(name for outcome in outcomes for name in outcome):
+            scope[name] = reduce(either, (outcome.get(name, ()) for outcome in outcomes))
 
     def maybe(self, body: list[ast.stmt], scope: dict[str, Any]) -> None:
         """Walk statements that may not run; what they would return is kept as one possible result."""

@@ -90,13 +90,15 @@ class Block:
     """A piece of a log that ends at a line's end, at the end of the file or, within a long line, anywhere.
 
     offset: bytes from the start of the (unpacked) file. line_offset: where the first line in it begins; smaller than
-    offset when the piece continues a cut line, whose first bytes are then in `head`.
+    offset when the piece continues a cut line, whose first bytes are then in `head`. settled: whether every pass ends a
+    piece where this one ends, however the log grows; False for a line at the end of the file that is still open.
     """
 
     offset: int
     data: bytes
     line_offset: int
     head: bytes = b""
+    settled: bool = True
 
 
 def expand(paths: Iterable[str]) -> tuple[tuple[LogFile, ...], tuple[ReadProblem, ...]]:
@@ -193,27 +195,34 @@ def open_stream(file: LogFile) -> BinaryIO:
 
 
 def blocks(
-    file: LogFile, problems: list[ReadProblem], start: int = 0, stream: BinaryIO | None = None
+    file: LogFile,
+    problems: list[ReadProblem],
+    start: int = 0,
+    stream: BinaryIO | None = None,
+    line_offset: int | None = None,
 ) -> Iterator[Block]:
     """Yield the log in pieces cut at line ends; add to `problems` whatever kept it from being read whole.
 
-    start: where to begin, which must be the beginning of a line. stream: the log where it is already open; it stays
-    open.
+    start: where to begin, which must be the beginning of a line, or where a line of a plain log is cut that begins at
+    `line_offset`. stream: the log where it is already open; it stays open.
     """
     try:
         with open_stream(file) if stream is None else contextlib.nullcontext(stream) as source:
-            yield from _cut_at_lines(source, file, problems, start)
+            yield from _cut_at_lines(source, file, problems, start, start if line_offset is None else line_offset)
     except Exception as error:
         problems.append(_problem(file.path, error))
 
 
-def _cut_at_lines(stream: BinaryIO, file: LogFile, problems: list[ReadProblem], start: int) -> Iterator[Block]:
+def _cut_at_lines(
+    stream: BinaryIO, file: LogFile, problems: list[ReadProblem], start: int, line_offset: int
+) -> Iterator[Block]:
     """Read into one buffer that doubles up to LINE_LIMIT while no line ends in it.
 
     Where a long line is cut depends only on where it begins, so that any `start` gives the same pieces.
     """
     buffer = mmap.mmap(-1, BUFFER)
-    size, kept, offset, line_offset, head = BUFFER, 0, start, start, b""
+    size, kept, offset = BUFFER, 0, start
+    head = os.pread(stream.fileno(), HEAD, line_offset) if line_offset < start else b""
     limit = _size_now(stream, file)
     left = None if limit is None else max(limit - start, 0)
     _go_to(stream, file, start)
@@ -225,7 +234,7 @@ def _cut_at_lines(stream: BinaryIO, file: LogFile, problems: list[ReadProblem], 
         end = kept + got
         if not got:
             if end:
-                yield Block(offset, buffer[:end], line_offset, head)
+                yield Block(offset, buffer[:end], line_offset, head, settled=False)
             break
         cut = buffer.rfind(b"\n", kept, end) + 1
         if not cut and end < size:

@@ -3,9 +3,9 @@
 The first probe that asks for hits in a large log looks for the signatures of all probes at once and keeps where they
 hit; the others, and later runs, look there. Invariants: hits are those of `logscan.scan` for the same signatures, in
 the same order, with and without an index and after any appends, since a hit is always made from the bytes of the log
-itself; only what was appended since is read again; the line that is still growing is never kept; a log that was
-replaced, truncated or overwritten is read anew. Several processes at once are fine: one of them builds, the others
-wait as long as it gets on, and read for themselves when it does not.
+itself; only what was appended since is read again, and of the line that is still growing what is behind its last cut;
+a log that was replaced, truncated or overwritten is read anew. Several processes at once are fine: one of them builds,
+the others wait as long as it gets on, and read for themselves when it does not.
 """
 
 from __future__ import annotations
@@ -22,7 +22,17 @@ import msgspec
 
 from probes.readers import logscan
 from probes.readers.logfiles import HEAD, LogFile, ReadProblem, blocks, open_stream
-from probes.readers.logindex_store import Kept, Segment, Store, edge_hash, key_of, open_store, set_hash
+from probes.readers.logindex_store import (
+    Kept,
+    Segment,
+    Store,
+    edge_hash,
+    key_of,
+    open_store,
+    prepare,
+    set_hash,
+    still_there,
+)
 from probes.readers.logscan import Coverage, Found, Hit, Matcher, Signature, Told, hit_of
 
 WORTH = 256 * 1024
@@ -35,10 +45,6 @@ HITS = 200_000
 """Hits after which they are kept: both who builds and who asks hold one segment's in memory."""
 TEXTS = 8 << 20
 """Bytes of text of a packed log after which they are kept."""
-PATIENCE = 5.0
-"""Seconds without a new segment after which a builder is waited for no longer."""
-POLL = 0.02
-"""Seconds between two looks at what a builder has done."""
 
 _ROW = struct.Struct("<4Q")
 
@@ -152,7 +158,9 @@ def _scan_plain(
         return still_there(store, descriptor)
 
     def enough() -> bool:
-        return os.fstat(descriptor).st_size - store.end < WORTH
+        size = os.fstat(descriptor).st_size
+        done = bool(store.segments) and store.segments[-1].last and size == store.segments[-1].size
+        return done or size - store.end < WORTH
 
     prepare(store, fits, enough)
     last = -1
@@ -175,7 +183,15 @@ def _scan_plain(
             yield from _build(file, stream, os.fstat(descriptor), store, wanted, coverage, told)
         else:
             yield from logscan.scan_file(
-                file, wanted.asked, coverage, wanted.match_asked, told, start=store.end, line=store.line, stream=stream
+                file,
+                wanted.asked,
+                coverage,
+                wanted.match_asked,
+                told,
+                start=store.end,
+                line=store.line,
+                stream=stream,
+                line_offset=store.line_offset,
             )
 
 
@@ -206,41 +222,6 @@ def _scan_packed(
             yield from _build(file, stream, status, store, wanted, coverage, told)
     else:
         yield from logscan.scan_file(file, wanted.asked, coverage, wanted.match_asked, told)
-
-
-def prepare(store: Store, fits: Callable[[], bool], enough: Callable[[], bool]) -> None:
-    """Load an index until it is enough, or this process is its writer, or whoever is does not get on.
-
-    An index that does not fit the log is emptied, or disregarded.
-    """
-    seen, since = -1, time.monotonic()
-    while True:
-        store.load()
-        if not fits():
-            store.forget()
-        elif enough():
-            return
-        writer = store.lock()
-        if writer:
-            store.load()
-            if not fits():
-                store.clear()
-            return
-        if store.good != seen:
-            seen, since = store.good, time.monotonic()
-        if writer is None or time.monotonic() - since > PATIENCE:
-            return
-        time.sleep(POLL)
-
-
-def still_there(store: Store, descriptor: int) -> bool:
-    """Return whether a plain log still begins with what the index has seen."""
-    if not store.segments:
-        return True
-    last, status = store.segments[-1], os.fstat(descriptor)
-    if status.st_size < last.end or (status.st_size == last.size and status.st_mtime_ns != last.mtime):
-        return False
-    return edge_hash(descriptor, last.end) == last.before
 
 
 def _kept_hits(segment: Segment, file: LogFile, descriptor: int, wanted: _Wanted) -> Iterator[Hit]:
@@ -277,17 +258,18 @@ def _kept_rows(segment: Segment, wanted: _Wanted) -> list[tuple[int, int, int, i
 
 @dataclass
 class _Draft:
-    """The segment that is being filled. open: matches in a line whose end has not been seen yet.
+    """The segment that is being filled. open: matches in a piece that is not settled.
 
-    rows: by signature, four numbers a hit (`Kept.rows`). texts: by signature, of a packed log. size: bytes of them.
-    hits: how many in all.
+    end, next_line, line_offset: where it ends, which line stands there, and where that begins. rows: by signature, four
+    numbers a hit (`Kept.rows`). texts: by signature, of a packed log. size: bytes of them. hits: how many in all.
     """
 
     start: int
     line: int
     packed: bool
-    end: int = 0
-    next_line: int = 0
+    end: int
+    next_line: int
+    line_offset: int
     began: float = field(default_factory=time.monotonic)
     rows: dict[int, list[int]] = field(default_factory=dict)
     texts: dict[int, list[tuple[bytes, bytes]]] = field(default_factory=dict)
@@ -295,9 +277,9 @@ class _Draft:
     hits: int = 0
     open: list[Found] = field(default_factory=list)
 
-    def settle(self, end: int, next_line: int) -> None:
-        """Take over the matches of lines that have ended. end: where the next line begins; its number."""
-        self.end, self.next_line = end, next_line
+    def settle(self, end: int, next_line: int, line_offset: int) -> None:
+        """Take over the matches of what is settled up to `end`, where the next line begins or is cut."""
+        self.end, self.next_line, self.line_offset = end, next_line, line_offset
         self.hits += len(self.open)
         rows = self.rows
         for each in self.open:
@@ -334,28 +316,30 @@ def _build(
     plain = file.packing == "plain"
     line = first = store.line
     place = store.end
-    draft = _Draft(place, line, not plain, place, line)
+    draft = _Draft(place, line, not plain, place, line, store.line_offset)
     problems: list[ReadProblem] = []
 
     def keep(*, last: bool = False) -> None:
         before = edge_hash(stream.fileno(), draft.end) if plain else 0
         store.add(_segment(draft, before, status, problems, last=last))
 
-    for block in blocks(file, problems, place, stream):
+    for block in blocks(file, problems, place, stream, store.line_offset if plain else None):
         found, line = wanted.match_known(block, line)
         yield from _asked_hits(found, file, wanted)
         told.add(len(block.data))
         place = block.offset + len(block.data)
         draft.open += found
-        if block.data.endswith(b"\n"):
-            draft.settle(place, line)
+        if block.settled:
+            draft.settle(place, line, place if block.data.endswith(b"\n") else block.line_offset)
             if draft.full:
                 keep()
-                draft = _Draft(place, line, not plain, place, line)
+                draft = _Draft(place, line, not plain, place, line, draft.line_offset)
     coverage.problems += problems
     coverage.lines += line - first
     if not plain and all(problem.kind == "damaged" for problem in problems):
-        draft.settle(place, line)
+        draft.settle(place, line, place)
+        keep(last=True)
+    elif plain and not problems and (draft.end > draft.start or place - draft.end >= WORTH):
         keep(last=True)
     elif plain and draft.end > draft.start:
         keep()
@@ -385,7 +369,17 @@ def _segment(
     problem = next(((each.kind, each.detail) for each in problems), None) if last else None
     lines = draft.next_line - draft.line
     return Segment(
-        draft.start, draft.end, draft.line, lines, before, status.st_size, status.st_mtime_ns, kept, last, problem
+        draft.start,
+        draft.end,
+        draft.line,
+        lines,
+        before,
+        status.st_size,
+        status.st_mtime_ns,
+        kept,
+        last,
+        problem,
+        draft.end - draft.line_offset,
     )
 
 

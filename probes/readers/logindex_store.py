@@ -14,7 +14,8 @@ import contextlib
 import fcntl
 import os
 import stat
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -22,7 +23,7 @@ import xxhash
 
 from probes.readers.logscan import Signature
 
-FORMAT = b"slime-runbook log index 1"
+FORMAT = b"slime-runbook log index 2"
 """Part of every key: a change of what is stored, or of how lines are cut, must change it."""
 LIMIT = 256 << 20
 """Bytes that all index files may have together."""
@@ -32,6 +33,10 @@ FILE_LIMIT = 64 << 20
 """Bytes of one index file, beyond which nothing is added to it."""
 EDGE = 4096
 """Bytes at the start of a log, and before a place in it, by which it is known again."""
+PATIENCE = 5.0
+"""Seconds without a new segment after which a builder is waited for no longer."""
+POLL = 0.02
+"""Seconds between two looks at what a builder has done."""
 
 _HEADER = 16
 _MAGIC = b"SRLX"
@@ -50,11 +55,12 @@ class Kept(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Segment(msgspec.Struct, array_like=True, frozen=True):
-    """What was found between two line starts of a log.
+    """What was found between two places of a log at which a line begins or a long one is cut (`logfiles.blocks`).
 
     start, end: bytes. line: number of its first line. lines: line ends in it. before: hash of the EDGE bytes before
-    `end`. size, mtime: of the log when it was read. kept: by number of the signature. last: the end of a packed log,
-    with the `problem` (kind and detail) that ended it, if one did.
+    `end`. size, mtime: of the log when it was read. kept: by number of the signature. last: nothing behind it can be
+    kept of a log of this size; of a packed log with the `problem` (kind and detail) that ended it, if one did. open:
+    bytes before `end` of the line that is cut there, 0 where one begins.
     """
 
     start: int
@@ -67,6 +73,7 @@ class Segment(msgspec.Struct, array_like=True, frozen=True):
     kept: dict[int, Kept]
     last: bool = False
     problem: tuple[str, str] | None = None
+    open: int = 0
 
 
 def cache_folder() -> str:
@@ -115,8 +122,13 @@ class Store:
         return self.segments[-1].end if self.segments else 0
 
     @property
+    def line_offset(self) -> int:
+        """Where the line begins that stands there: there, but for one that is cut."""
+        return self.end - self.segments[-1].open if self.segments else 0
+
+    @property
     def line(self) -> int:
-        """The number of the line that begins there."""
+        """The number of that line."""
         return self.segments[-1].line + self.segments[-1].lines if self.segments else 1
 
     def load(self) -> None:
@@ -223,6 +235,41 @@ def open_store(key: bytes) -> Store | None:
     except OSError:
         pass
     return Store(descriptor, key)
+
+
+def prepare(store: Store, fits: Callable[[], bool], enough: Callable[[], bool]) -> None:
+    """Load an index until it is enough, or this process is its writer, or whoever is does not get on.
+
+    An index that does not fit the log is emptied, or disregarded.
+    """
+    seen, since = -1, time.monotonic()
+    while True:
+        store.load()
+        if not fits():
+            store.forget()
+        elif enough():
+            return
+        writer = store.lock()
+        if writer:
+            store.load()
+            if not fits():
+                store.clear()
+            return
+        if store.good != seen:
+            seen, since = store.good, time.monotonic()
+        if writer is None or time.monotonic() - since > PATIENCE:
+            return
+        time.sleep(POLL)
+
+
+def still_there(store: Store, descriptor: int) -> bool:
+    """Return whether a plain log still begins with what the index has seen."""
+    if not store.segments:
+        return True
+    last, status = store.segments[-1], os.fstat(descriptor)
+    if status.st_size < last.end or (status.st_size == last.size and status.st_mtime_ns != last.mtime):
+        return False
+    return edge_hash(descriptor, last.end) == last.before
 
 
 def _private(status: os.stat_result, kind: object) -> bool:

@@ -1,26 +1,27 @@
 """Read pieces out of the middle of packed logs, without unpacking them from the start for each.
 
 A packed log can only be read forwards, and what cites it asks for places that mostly come one behind the other. The
-last logs that were asked for therefore stay open where they were left, with what was unpacked last. Invariants: a
-piece is the same as one read from the start; a place before what is held begins anew; memory is bounded by HELD and
-what is asked for; a log that was replaced or has grown is opened anew.
+last places that were asked for therefore stay open where they were left, with what was unpacked last: one at the head
+of a log does not lose the one at its end. Invariants: a piece is the same as one read from the start; a place before
+all that is held begins anew; memory is bounded by OPEN, HELD and what is asked for; a log that was replaced or has
+grown is opened anew.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
 HELD = 4 << 20
-"""Bytes before the place reached that are held: more than a citation, its traceback and its table look back."""
+"""Bytes before the place reached that are held at least, and up to twice as many: more than a citation, its traceback
+and its table look back."""
 STEP = 256 * 1024
 """Bytes that are unpacked at a time."""
-OPEN = 2
-"""Packed logs that stay open."""
+OPEN = 4
+"""Places in packed logs that stay open."""
 
 _Key = tuple[int, str, int, int, int, int]
 
@@ -44,14 +45,15 @@ class _Reader:
             self.ended = not part
             self.data += part
             spare = min(len(self.data) - HELD, start - self.start)
-            if spare >= STEP:
+            if spare >= HELD:
                 del self.data[:spare]
                 self.start += spare
         begin = max(start - self.start, 0)
         return bytes(self.data[begin : begin + length])
 
 
-_readers: OrderedDict[_Key, _Reader] = OrderedDict()
+_readers: list[tuple[_Key, _Reader]] = []
+"""The last used stands last."""
 _lock = threading.Lock()
 
 
@@ -63,14 +65,12 @@ def piece(path: str, packing: str, opener: Callable[[], BinaryIO], start: int, l
     status = os.stat(path)
     key = (os.getpid(), packing, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
     with _lock:
-        reader = _readers.pop(key, None)
-        if reader is not None and start < reader.start:
-            reader.stream.close()
-            reader = None
-        reader = reader or _Reader(opener())
-        _readers[key] = reader
+        before = [each for own, each in _readers if own == key and each.start <= start]
+        reader = max(before, key=lambda each: each.start) if before else _Reader(opener())
+        _readers[:] = [each for each in _readers if each[1] is not reader]
+        _readers.append((key, reader))
         while len(_readers) > OPEN:
-            _readers.popitem(last=False)[1].stream.close()
+            _readers.pop(0)[1].stream.close()
         return reader.piece(start, length)
 
 
@@ -78,4 +78,4 @@ def forget() -> None:
     """Close the logs that stay open."""
     with _lock:
         while _readers:
-            _readers.popitem()[1].stream.close()
+            _readers.pop()[1].stream.close()

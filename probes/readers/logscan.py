@@ -298,10 +298,11 @@ def scan_file(
     start: int = 0,
     line: int = 1,
     stream: BinaryIO | None = None,
+    line_offset: int | None = None,
 ) -> Iterator[Hit]:
-    """Yield the hits in one file from `start` on, where the line of number `line` begins."""
+    """Yield the hits in one file from `start` on, where the line of number `line` begins or (`blocks`) is cut."""
     first = line
-    for block in blocks(file, coverage.problems, start, stream):
+    for block in blocks(file, coverage.problems, start, stream, line_offset):
         found, line = match(block, line)
         for each in found:
             yield hit_of(signatures[each.which], file, each)

@@ -19,7 +19,17 @@ import xxhash
 
 from probes.readers import joblog, logindex
 from probes.readers.logfiles import LogFile
-from probes.readers.logindex_store import Kept, Segment, Store, edge_hash, key_of, open_store, set_hash
+from probes.readers.logindex_store import (
+    Kept,
+    Segment,
+    Store,
+    edge_hash,
+    key_of,
+    open_store,
+    prepare,
+    set_hash,
+    still_there,
+)
 from probes.readers.logscan import Coverage, Signature
 from probes.readers.metric_table import SIGNATURES, Part, Table
 
@@ -98,12 +108,12 @@ def _kept(
     status = os.fstat(descriptor)
 
     def fits() -> bool:
-        return not plain or logindex.still_there(store, descriptor)
+        return not plain or still_there(store, descriptor)
 
     def enough() -> bool:
         return bool(store.segments) and store.segments[-1].last and status.st_size == store.segments[-1].size
 
-    logindex.prepare(store, fits, enough)
+    prepare(store, fits, enough)
     table = Table(file)
     try:
         for segment in store.segments:

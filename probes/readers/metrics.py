@@ -11,7 +11,7 @@ stays small.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -19,7 +19,7 @@ import msgspec
 
 from probes.readers import joblog
 from probes.readers.logfiles import LogFile, window
-from probes.readers.logscan import Coverage, Hit, signature
+from probes.readers.logscan import Hit, signature
 from runbook.finding import Citation, cite
 
 METRIC = signature(

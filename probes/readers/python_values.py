@@ -296,7 +296,10 @@ class Expressions:
 
 
 def either(one: Any, other: Any) -> Any:
-    """Return what is known of a value that is `one` or `other`: all words of both strings, each as not sure."""
+    """Return what is known of a value that is `one` or `other`: all words of both strings.
+
+    They are not sure, but for the flags that both begin with.
+    """
     if one is other or one == other:
         return one
     if not isinstance(one, tuple) or not isinstance(other, tuple) or len(one) + len(other) > MAX_FRAGMENTS:
@@ -305,7 +308,19 @@ def either(one: Any, other: Any) -> Any:
         return one
     if other[: len(one)] == one:
         return other
-    return (*marked(one, sure=False), *marked(other, sure=False))
+    same = _common_flags(one, other)
+    return (*one[:same], *marked(one[same:], sure=False), *marked(other[same:], sure=False))
+
+
+def _common_flags(one: Value, other: Value) -> int:
+    """Return how many fragments two strings begin with in common, up to where both go on with a new flag."""
+    pairs = zip(one, other, strict=False)
+    most = next((at for at, (mine, theirs) in enumerate(pairs) if mine != theirs), min(len(one), len(other)))
+    for count in range(most, 0, -1):
+        ahead, nexts = one[count - 1].text or "", (one[count].text or "", other[count].text or "")
+        if ahead[-1:].isspace() and all(text.startswith("--") for text in nexts):
+            return count
+    return 0
 
 
 def add(left: Any, right: Any) -> Any:

@@ -48,6 +48,9 @@ GAP_PROVEN = Threshold(
     "nat/token",
     "slime's CI fails above 0.1 (arguments.py); twice that counts as proof, since fp8 rollouts reach 0.07 (miles#2722)",
 )
+NAN_SHARE = Threshold(
+    0.01, "of the tokens", "chosen: one in a hundred log-probs that is no number is no accident of a single sample"
+)
 GAP_LASTING = Threshold(
     2, "lines", "chosen: one line above the limit may be one odd batch, unless it is the first or last of the run"
 )

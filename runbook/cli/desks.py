@@ -14,7 +14,8 @@ from runbook.cli.options import warn
 from runbook.errors import RunbookError
 from runbook.session import arrivals
 from runbook.session import events as ev
-from runbook.session.desk import DISCOVERY_DEADLINE, Desk, new_session
+from runbook.session.desk import DISCOVERY_DEADLINE, Desk
+from runbook.session.opening import new_session
 
 
 def tell(desk: Desk) -> None:

@@ -11,7 +11,8 @@ from runbook.cli import desks, options
 from runbook.errors import UsageError
 from runbook.exits import ExitCode
 from runbook.session import events as ev
-from runbook.session.desk import Desk, new_session, read_session
+from runbook.session.desk import Desk
+from runbook.session.opening import new_session, read_session
 from runbook.session.store import find, sessions_dir
 from runbook.ticket.export import formats, write_ticket
 

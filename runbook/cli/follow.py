@@ -10,7 +10,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 from runbook import watch
 from runbook.cli import desks
@@ -31,6 +31,10 @@ NEW_EVIDENCE = 15
 """Looks between two searches for new evidence deep in RUN; what is new in RUN itself is seen at once."""
 QUIET = 10.0
 """Seconds without growth after which a run that said that it ended is believed."""
+TOGETHER = 3
+"""Checks that say the same for the same reason from which on they are told in one line."""
+NAMED = 3
+"""Checks that such a line names."""
 FIRST_LOOK = 3.0
 """Seconds that the first look may take, the start of its process included."""
 
@@ -103,6 +107,40 @@ def follow(
             before = after
         elif until_end and _over(desk) and time.monotonic() - grew >= QUIET:
             return
+
+
+def lines(changes: Sequence[Change], clock: str, language: str) -> Iterator[str]:
+    """Yield the words for changes: a line each, but one for all checks that now say the same for the same reason.
+
+    That is what they do when a file is gone which all of them read.
+    """
+    alike: dict[tuple[str, str], list[Change]] = {}
+    for change in changes:
+        if (key := _alike(change)) is not None:
+            alike.setdefault(key, []).append(change)
+    for change in changes:
+        key = _alike(change)
+        group = alike[key] if key is not None else [change]
+        if len(group) < TOGETHER:
+            yield line(change, clock, language)
+        elif change is group[0]:
+            yield _together(group, clock, language)
+
+
+def _alike(change: Change) -> tuple[str, str] | None:
+    """Return what makes two answers the same, None for any other change."""
+    return (change.now, change.why.en) if change.kind is Kind.ANSWER and change.why is not None else None
+
+
+def _together(group: Sequence[Change], clock: str, language: str) -> str:
+    """Return the words for checks that now say the same."""
+    zh, first = language == "zh", group[0]
+    names = ", ".join(change.subject for change in group[:NAMED]) + (", …" if len(group) > NAMED else "")
+    words = (
+        f"{clock} {len(group)} 项检查（{names}）现在的结论" if zh else f"{clock} {len(group)} checks ({names}) now say"
+    )
+    why = first.why.say(language) if first.why is not None else ""
+    return f"{words} {first.now}{'：' if zh else ': '}{why}"
 
 
 def line(change: Change, clock: str, language: str) -> str:

@@ -13,7 +13,8 @@ from runbook.cli import desks, options
 from runbook.cli.terminal import interactive
 from runbook.errors import UsageError
 from runbook.plain import Plain
-from runbook.session.desk import Desk, open_session
+from runbook.session.desk import Desk
+from runbook.session.opening import open_session
 from runbook.session.store import find, sessions_dir
 from runbook.walk import position
 

@@ -17,8 +17,9 @@ from runbook.flow.model import Flow
 from runbook.plain import Plain
 from runbook.plain_experiments import copied, experiment, summary
 from runbook.session import events as ev
-from runbook.session.desk import Desk, new_session
+from runbook.session.desk import Desk
 from runbook.session.lock import login_name
+from runbook.session.opening import new_session
 from runbook.triage import Verdicted
 from runbook.walk import Decision, How, position
 

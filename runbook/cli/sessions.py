@@ -8,7 +8,7 @@ import datetime as dt
 from runbook.cli import desks, export, options, resume
 from runbook.exits import ExitCode
 from runbook.plain import Plain
-from runbook.session.desk import read_session
+from runbook.session.opening import read_session
 from runbook.session.store import find, list_sessions, sessions_dir
 from runbook.text import sanitise
 from runbook.triage import exit_code

@@ -110,8 +110,8 @@ def _follow(desk: Desk, parsed: argparse.Namespace, root: str, pairs: tuple[tupl
             _write(desk, parsed)
             return
         clock = time.strftime("%H:%M:%S")
-        for change in changes:
-            plain.line(follow.line(change, clock, parsed.lang))
+        for words in follow.lines(changes, clock, parsed.lang):
+            plain.line(words)
         sys.stdout.flush()
 
     if not parsed.json:

@@ -36,7 +36,11 @@ def wanted_slots(catalog: Catalog, flow: Flow, node: str) -> tuple[str, ...]:
 
 
 def refuse(catalog: Catalog, state: SessionState, flow: Flow, node: str, evidence: Evidence) -> None:
-    """Raise EvidenceError when what the node's probes would look into is the first run's own."""
+    """Raise EvidenceError when there is no evidence, or what the node's probes would look into is the first run's."""
+    if all(item.missing for item in evidence.items):
+        raise EvidenceError(
+            f"{evidence.root}: nothing in it is evidence of a known kind", "give the log or the folder of the new run"
+        )
     for item in shared(catalog, state, flow, node, evidence):
         if item.origin != "named":
             raise EvidenceError(

@@ -198,7 +198,7 @@ def _refuse_unless_dead(path: str, seen: bytes) -> None:
     certainty = "" if living else "; whether it still runs cannot be seen from here"
     raise SessionError(
         f"{path}: the session is open elsewhere: {holder.describe()}{certainty}",
-        "read it without the lock, or take it over if you know that it is abandoned",
+        "read it with `sessions show`, or give --take-over if you know that it is abandoned",
     )
 
 

@@ -75,7 +75,9 @@ class BrowseScreen(Screen):
         yield Static(id="state", markup=False)
         yield SheetPane()
         yield ReadingPane()
-        yield Input(id="filter", select_on_focus=False)
+        line = Input(id="filter", select_on_focus=False)
+        line.cursor_blink = False  # a blink is a redraw over SSH for nothing
+        yield line
 
     def on_mount(self) -> None:
         """Open the first page."""

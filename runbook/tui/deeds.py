@@ -20,8 +20,9 @@ from runbook.evidence import Item, placed
 from runbook.flow.model import Flow
 from runbook.private import write_whole
 from runbook.session import events as ev
-from runbook.session.desk import Desk, open_session
+from runbook.session.desk import Desk
 from runbook.session.lock import login_name
+from runbook.session.opening import open_session
 from runbook.text import sanitise
 from runbook.tui.asking import Asking, Hands
 from runbook.walk import By, answer, position

@@ -65,7 +65,9 @@ class Ask(Dialog):
 
     def body(self) -> ComposeResult:
         """Lay out."""
-        yield Input()
+        line = Input()
+        line.cursor_blink = False  # a blink is a redraw over SSH for nothing
+        yield line
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Return what was entered."""

@@ -173,11 +173,19 @@ WORDS = {
     "failed": Text("that did not work: {why}", "操作失败：{why}"),
 }
 
+ONE = {
+    "do_wait": "{count} probe running; {key} cancels, a number answers by hand",
+    "rows_all": "{n} row",
+    "jumps": "{n} disagreement of {least} {unit} or more",
+}
+"""English words of WORDS where what they count (`n` or `count`) is one; Chinese has no such form."""
+
 
 def word(key: str, language: str, /, **values: object) -> str:
     """Return the UI words of `key` in `language`, with `values` filled in.
 
     Raises KeyError for a key that is not there.
     """
-    said = WORDS[key].say(language)
+    single = key in ONE and language != "zh" and str(values.get("n", values.get("count"))) == "1"
+    said = ONE[key] if single else WORDS[key].say(language)
     return said.format(**values) if values else said

@@ -21,7 +21,7 @@ import yaml
 
 from runbook.catalog import load_catalog
 from runbook.experiments import grids
-from runbook.session.desk import read_session
+from runbook.session.opening import read_session
 from runbook.session.state import SessionState
 from runbook.walk import By, position
 from tests.incidents.experiment_runs import first_run, healthy_log, made_with

@@ -11,6 +11,7 @@ from probes.browse_dumps import dumps
 from probes.browse_keep import Keep
 from probes.browse_sample import PART
 from probes.browse_step import Record, Row, judged, steps_of
+from probes.samples import Generated
 from runbook.browse import Ask, Page, Reading, Sheet, checked
 from runbook.errors import EvidenceError
 from runbook.evidence import Evidence
@@ -65,7 +66,7 @@ def run(tmp_path: Path) -> Evidence:
 def test_a_response_is_judged_as_the_probe_judges_it(status: str, kind: str) -> None:
     """Six times one stanza is a song when the model ended it itself, and a loop when it ran into the limit."""
     stanza = "The river runs\nbelow the hill\nand all the day\nthe wheel stands still.\n"
-    assert judged(Row("0", 0, status=status), stanza * 6).kind == kind
+    assert judged(Row("0", 0), stanza * 6, Generated(status)).kind == kind
 
 
 def test_the_rollouts_show_the_trend(run: Evidence) -> None:

@@ -14,6 +14,7 @@ from runbook.finding import Finding
 from runbook.probe import silent
 from tests.helpers import check_citations, evidence_of
 from tests.probes.asking import word
+from tests.probes.dump_maker import make, write_ranks
 from tests.probes.readers.pickles import DUMPS, torch_zip
 
 
@@ -66,12 +67,66 @@ def test_tokens_that_the_loss_leaves_out_do_not_count(tmp_path: Path) -> None:
 
 
 def test_nan_tokens_are_counted_not_averaged(tmp_path: Path) -> None:
-    """One NaN does not hide the rest."""
-    train(tmp_path, 0, [{"sample_index": 0, "log_probs": [math.nan, -1.0], "rollout_log_probs": [-1.0, -1.0]}])
+    """One NaN of 200 tokens does not hide the rest."""
+    sample = {"sample_index": 0, "log_probs": [math.nan, *[-1.0] * 199], "rollout_log_probs": [-1.0] * 200}
+    train(tmp_path, 0, [sample])
     finding = of(tmp_path)
     assert word(finding) == "ok:agree"
-    assert "over 1 token of 1 sample" in finding.summary.en
+    assert "over 199 tokens of 1 sample" in finding.summary.en
     assert "1 token without a finite number" in finding.summary.en
+
+
+@pytest.mark.parametrize(
+    ("nan", "apart", "expected"),
+    [(1, 0.0, "ok:agree"), (2, 0.0, "warning:agree"), (2, 0.06, "warning:small"), (2, 0.5, "problem:large")],
+)
+def test_many_nan_tokens_are_no_agreement(nan: int, apart: float, expected: str, tmp_path: Path) -> None:
+    """From 1 in 100 on, here of 200, a warning says how many and on which side; a large gap stays what it is."""
+    trainer = [math.nan] * nan + [-1.0] * (200 - nan)
+    samples = [{"sample_index": 7, "log_probs": trainer, "rollout_log_probs": [-1.0 - apart] * 200}]
+    train(tmp_path, 0, samples)
+    finding = of(tmp_path)
+    assert word(finding) == expected
+    if nan == 2:
+        assert "2 of 200 tokens are NaN (trainer 2, engine 0)" in finding.summary.en
+        assert "sample 7: NaN in log_probs 2" in finding.citations[-1].excerpt
+
+
+def test_tokens_that_were_forced_or_excluded_are_no_nan(tmp_path: Path) -> None:
+    """-inf is the log-prob of what could not be drawn, on either side and however often; +inf is none."""
+    low, fine = [-math.inf] * 50, [-1.0] * 50
+    for number, (trainer, engine) in enumerate([(low + fine, fine * 2), (fine * 2, low + fine)]):
+        train(tmp_path, number, [{"sample_index": 0, "log_probs": trainer, "rollout_log_probs": engine}])
+    assert word(of(tmp_path)) == "ok:agree"
+    train(tmp_path, 2, [{"sample_index": 0, "log_probs": [math.inf, *fine], "rollout_log_probs": [-1.0, *fine]}])
+    assert word(of(tmp_path)) == "warning:agree"
+
+
+def test_a_later_rollout_of_nan_alone_is_a_warning_too(tmp_path: Path) -> None:
+    """Rollout 0 agrees, rollout 1 is all NaN: the first says that they agree, and the second is named."""
+    train(tmp_path, 0, [{"sample_index": 0, "log_probs": [-1.0] * 9, "rollout_log_probs": [-1.0] * 9}])
+    train(tmp_path, 1, [{"sample_index": 0, "log_probs": [math.nan] * 9, "rollout_log_probs": [-1.0] * 9}])
+    finding = of(tmp_path)
+    assert word(finding) == "warning:agree"
+    assert "in rollout 1 9 of 9 tokens are NaN" in finding.summary.en
+    assert finding.tables[0].rows[1][3:] == ("", "", "", "", "9")
+
+
+def test_nan_alone_is_not_compared(tmp_path: Path) -> None:
+    """Where no token has a number on both sides nothing is concluded, and the NaN is told with its place."""
+    train(tmp_path, 0, [{"sample_index": 3, "log_probs": [math.nan] * 9, "rollout_log_probs": [-1.0] * 9}])
+    finding = of(tmp_path)
+    assert word(finding) == "unknown"
+    assert "9 of 9 tokens are NaN (trainer 9, engine 0)" in finding.summary.en
+    assert finding.citations[0].excerpt.startswith("sample 3:")
+
+
+def test_slices_that_are_not_there_are_no_nan(tmp_path: Path) -> None:
+    """A context-parallel rank's file that is gone leaves tokens unknown; they are told and make no warning."""
+    write_ranks(tmp_path, make(8), 4)[0].unlink()
+    finding = of(tmp_path)
+    assert word(finding) == "ok:agree"
+    assert "(context-parallel slices of" in finding.summary.en
 
 
 def rollout(folder: Path, samples: list[dict[str, Any]]) -> None:

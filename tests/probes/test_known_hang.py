@@ -112,6 +112,28 @@ def test_a_phase_that_ended_in_a_fault_did_not_hang(between: str, tmp_path: Path
     assert finding.citations[0].line == 2
 
 
+def test_a_fault_in_another_log_ends_no_phase_of_this_one(tmp_path: Path) -> None:
+    """Where another log's traceback stands in time is not known, so the silence in the trainer's log stays proof."""
+    lines = [at(0, TRAINER, "Timer update_weights start"), *health(QUIET_UNCOMPARED)]
+    (tmp_path / "a-driver.log").write_text("\n".join(lines) + "\n")
+    fault = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB."
+    (tmp_path / "b-reward.log").write_text(f"Traceback (most recent call last):\n{fault}\n")
+    finding = ask(hang_phase, tmp_path)
+    assert word(finding) == "problem:weight-update"
+    assert {Path(citation.path).name for citation in finding.citations} == {"a-driver.log"}
+
+
+def test_a_job_that_begins_in_another_log_forgets_no_fault_of_this_one(tmp_path: Path) -> None:
+    """The fault that broke off a phase of one log stays its reason when another log shows a start."""
+    (tmp_path / "a.log").write_text(
+        f"{at(0, TRAINER, 'Timer actor_train start')}\nTraceback (most recent call last):\n"
+    )
+    (tmp_path / "b.log").write_text("-" * 20 + " end of arguments " + "-" * 21 + "\n")
+    finding = ask(hang_phase, tmp_path)
+    assert word(finding) == "ok:none"
+    assert "ended in the fault at line 2" in finding.summary.en
+
+
 def test_a_new_job_in_the_same_log_begins_anew(tmp_path: Path) -> None:
     """A job that was stopped in a phase and started again later does not hang."""
     ruler = "-" * 20 + " end of arguments " + "-" * 21

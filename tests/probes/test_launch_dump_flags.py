@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from probes.launch_dump_flags import dump_flags
-from tests.probes.asking import word
+from runbook.finding import Verdict
+from tests.helpers import evidence_of
+from tests.probes.asking import ask_of, word
 from tests.probes.scripts import PLACED, ask_script, cited, script, write
 
 SFT = "--rollout-function-path slime.rollout.sft_rollout.generate_rollout"
@@ -95,3 +97,15 @@ def test_the_worst_of_several_jobs_is_told(tmp_path: Path) -> None:
         script("--save-debug-rollout-data /d/{rollout_id}.pt") + "python3 train.py --save-debug-rollout-data /d/x.pt\n"
     )
     assert word(ask_script(dump_flags, tmp_path, text)) == "problem:no-template"
+
+
+def test_a_debug_flag_behind_a_condition_is_not_absent(tmp_path: Path) -> None:
+    """Where only a condition tells whether there is a debug flag, the answer is not that there is none."""
+    path = tmp_path / "run.sh"
+    path.write_text(
+        'A=(--colocate)\nif [ "$1" = debug ]; then A+=(--debug-rollout-only); fi\n'
+        "ray job submit -- python3 train.py --actor-num-nodes 1 ${A[@]}\n"
+    )
+    finding = ask_of(dump_flags, evidence_of(("launch", path)))
+    assert finding.verdict is Verdict.UNKNOWN
+    assert [(one.line, one.path) for one in finding.citations] == [(2, str(path))]

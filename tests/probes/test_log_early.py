@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from probes.log_early import log_early
+from probes.log_early import _SIGNATURES, WORDS, log_early
 from probes.readers import logscan
 from runbook.catalog import load_catalog
 from tests.probes import asking
@@ -31,7 +31,16 @@ def test_of_a_long_log_only_the_end_is_read(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(logscan.scan_tail, "__kwdefaults__", {"span": 120})
     finding = ask(log_early, path)
     assert [(citation.line, citation.offset) for citation in finding.citations] == [(None, 136)]
-    assert "memory" not in finding.summary.en.split(".")[0]
+    assert finding.summary.en == "The ends of the logs show an illegal memory access. The whole logs are read next."
+    assert finding.summary.zh == "日志末尾可见：非法显存访问。接下来读取完整日志。"
+
+
+def test_every_kind_of_fault_has_words_for_people() -> None:
+    """No label of a signature stands in the sentence: each kind is said in English and in Chinese."""
+    for signature in _SIGNATURES:
+        assert WORDS[signature.label].zh
+        assert WORDS[signature.label].en != signature.label
+    assert set(WORDS) == {signature.label for signature in _SIGNATURES}
 
 
 def test_what_the_job_got_past_is_not_shown(tmp_path: Path) -> None:

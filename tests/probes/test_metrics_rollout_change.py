@@ -85,3 +85,16 @@ def test_four_rollouts_are_drawn_with_the_first_broken_one_marked() -> None:
     assert plots
     assert all(plot.marks[0][0] == 1.0 for plot in plots)
     assert all([x for x, _ in curve.points] == [0.0, 1.0, 2.0, 3.0] for plot in plots for curve in plot.curves)
+
+
+@pytest.mark.parametrize(
+    ("broken", "expected"),
+    [(None, range(8)), (2, range(8)), (200, range(196, 204)), (299, range(292, 300))],
+)
+def test_the_table_shows_the_rollouts_around_the_first_broken_one(
+    broken: int | None, expected: range, tmp_path: Path
+) -> None:
+    """Of 300 rollouts eight: four before the first broken one and those from there on, as far as there are any."""
+    lines = [line for n in range(300) for line in (_good(n) if broken is None or n < broken else _bad(n))]
+    finding = ask_text(rollout_change, tmp_path, *lines)
+    assert [row[0] for row in finding.tables[0].rows] == [str(number) for number in expected]

@@ -257,3 +257,76 @@ def test_copy_reads_as_asked_or_says_what_is_left(
         assert (
             subprocess.run([bash, "-n"], input=result.text.encode(), capture_output=True, check=False).returncode == 0
         )
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        'cd "$(dirname "$0")"',
+        'HERE=$(realpath "$0")',
+        'HERE="${0%/*}"',
+        'source "${BASH_SOURCE[0]%/*}/x.sh"',
+    ],
+)
+def test_a_script_that_looks_beside_itself(tmp_path: Path, where: str) -> None:
+    """Every usual way of asking where the script lies is noticed, since such a copy works only beside the original."""
+    assert changed(tmp_path, f"{where}\n{SUBMIT}\n", Change()).beside
+    assert not changed(tmp_path, f"# {where}\nawk '{{print $0}}' x\n{SUBMIT}\n", Change()).beside
+
+
+def test_the_name_of_a_launcher_is_not_looking_beside_itself(tmp_path: Path) -> None:
+    """Launchers of slime pass __file__ for the name of the run; only one that makes a folder of it needs its place."""
+    text = "import os\nos.system('python3 train.py --colocate ' + names(__file__))\n"
+    assert not changed(tmp_path, text, Change(), "run.py").beside
+    assert changed(tmp_path, f"{text}here = os.path.dirname(os.path.abspath(__file__))\n", Change(), "run.py").beside
+
+
+def test_an_export_does_not_reach_a_submitted_job(tmp_path: Path) -> None:
+    """A variable that is only exported is put into the runtime env; where that is not known it is left to a person."""
+    wanted = Change(env={"NCCL_ALGO": "Ring"})
+    known = changed(tmp_path, f"export NCCL_ALGO=Ring\n{SUBMIT}\n", wanted)
+    assert job(known).runtime_env["NCCL_ALGO"].value == "Ring"
+    elsewhere = SUBMIT.replace("submit", 'submit --runtime-env-json="$(cat env.json)"')
+    result = changed(tmp_path, f"export NCCL_ALGO=Tree\n{elsewhere}\n", wanted)
+    assert [words.en for words in result.left] == ["Set NCCL_ALGO=Ring for the job by hand, in its runtime env."]
+    assert result.text == f"export NCCL_ALGO=Tree\n{elsewhere}\n"
+
+
+def test_a_flag_that_may_hide_in_what_is_not_followed(tmp_path: Path) -> None:
+    """A flag that was not found is not said to be absent where words of the command are unknown."""
+    text = "read -r ARGS < args.txt\nray job submit -- python3 train.py --actor-num-nodes 1 $ARGS\n"
+    result = changed(tmp_path, text, Change(remove=("--colocate",)))
+    (note,) = result.notes
+    assert note.en.startswith("--colocate was not found, but ${ARGS} (run.sh:1) could not be followed")
+
+
+def test_quoted_flags_are_taken_out_and_set(tmp_path: Path) -> None:
+    """A flag and its value that are quoted one by one are still one flag."""
+    text = 'A=("--rollout-temperature" "1" \'--lr\' 2)\n' + SUBMIT + ' "${A[@]}"\n'
+    gone = changed(tmp_path, text, Change(remove=("--rollout-temperature",)))
+    assert edit(text, gone) == ['-A=("--rollout-temperature" "1" \'--lr\' 2)', "+A=('--lr' 2)"]
+    put = changed(tmp_path, text, Change(set={"--lr": "3"}))
+    assert edit(text, put)[1] == '+A=("--rollout-temperature" "1" --lr 3)'
+
+
+def test_empty_strings_elsewhere_stay(tmp_path: Path) -> None:
+    """Taking a flag out of a launcher's strings removes the string that it leaves empty and no other."""
+    text = 'import os\nx = (\n    "python3 train.py --lr 1 "\n    "--colocate "\n)\ny = (\n    ""\n)\nos.system(x)\n'
+    result = changed(tmp_path, text, Change(remove=("--colocate",)), "run.py")
+    assert edit(text, result) == ['-    "--colocate "']
+
+
+def test_windows_line_ends_are_told(tmp_path: Path) -> None:
+    """A script saved on Windows is edited, continuations included, and the note says that bash cannot run it so."""
+    text = "ray job submit -- python3 train.py \\\r\n  --actor-num-nodes 1 \\\r\n  --colocate\r\n"
+    result = changed(tmp_path, text, Change(remove=("--colocate",)))
+    assert "colocate" not in job(result).flags
+    assert "Windows line ends" in result.notes[0].en
+
+
+def test_a_script_too_long_to_follow_is_told(tmp_path: Path) -> None:
+    """Where no command was found because the reader gave up, the reason is part of the error."""
+    path = tmp_path / "run.sh"
+    path.write_text("export A=1\n" * 31_000 + SUBMIT + "\n")
+    with pytest.raises(EvidenceError, match=r"no training command was found in it \(.+\)"):
+        change_script(str(path), Change(add=("--x",)))

@@ -266,6 +266,13 @@ def test_links_that_go_round_end(tmp_path: Path) -> None:
     assert taken(look(tmp_path), "log", tmp_path) == ["real/x"]
 
 
+def test_run_may_be_a_link(tmp_path: Path) -> None:
+    """RUN given by a link to its folder, as `latest` mostly is, is looked into as the folder itself."""
+    write(tmp_path / "real" / "x")
+    (tmp_path / "latest").symlink_to(tmp_path / "real")
+    assert taken(look(tmp_path / "latest"), "log", tmp_path) == ["latest/x"]
+
+
 def test_pipes_and_devices_are_not_opened(tmp_path: Path) -> None:
     """A FIFO would block and a device would never end: neither is opened, also when it is RUN itself."""
     os.mkfifo(tmp_path / "pipe")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.readers import attempts, joblog
-from probes.readers.attempts import Attempts
+from probes.readers.attempts import Attempt, Attempts, Past
 from probes.readers.logfiles import expand
 from probes.readers.logscan import Coverage, Hit, signature
 from tests.probes import asking
@@ -191,3 +191,55 @@ def test_of_the_last_lines_nothing_is_past(tmp_path_factory: pytest.TempPathFact
     for hit in hits:
         past = found.past(hit)
         assert past is None or past.proof.line > hit.line
+
+
+def _searched(attempts_: list[Attempt], place: tuple[int, int]) -> Past | None:
+    """Find how a job got past a place by trying one attempt after the other."""
+    own = [each for each in attempts_ if each.start is None or each.start.place <= place][-1]
+    for each in attempts_[attempts_.index(own) + 1 :]:
+        if each.advanced is not None:
+            return Past(each.start, each.advanced)
+    further = own.further()
+    return Past(None, further[1]) if further and further[0].place > place else None
+
+
+def _searched_in_time(attempts_: list[Attempt], time: float, *, silent: bool) -> Past | None:
+    """Find how another log got past a time by trying one attempt after the other."""
+    for each in attempts_:
+        if each.start and each.advanced and each.start.time is not None and each.start.time > time:
+            return Past(each.start, each.advanced)
+        further = each.further()
+        if silent and further and further[0].time is not None and further[0].time > time:
+            return Past(None, further[1])
+    return None
+
+
+said = st.sampled_from([ENTRY, PLACED, DIED, *(rollout(n) for n in range(3)), manager(1), manager(2)])
+
+
+@given(st.lists(said, max_size=40))
+def test_what_is_looked_up_is_what_a_search_finds(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> None:
+    """However many attempts a log holds, each fault is behind the job by the first that advanced after it."""
+    found, hits = _of(tmp_path_factory.mktemp("log"), *lines)
+    for own in found.streams.values():
+        for hit in hits:
+            assert found.past(hit) == _searched(own, (0, hit.offset))
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), said), max_size=40), st.integers(0, 9), st.booleans())
+def test_what_is_looked_up_by_time_is_what_a_search_finds(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[tuple[int, str]], minute: int, silent: bool
+) -> None:
+    """Also in another log whose times go back and forth."""
+    folder = tmp_path_factory.mktemp("logs")
+    fault, other = folder / "fault.log", folder / "other.log"
+    fault.write_text("" if silent else ENTRY + "\n")
+    with fault.open("a") as file:
+        file.write(f"[2026-08-21 10:0{minute}:00] {DIED}\n")
+    other.write_text("\n".join(_at(at, line) for at, line in lines) + "\n")
+    found, hits = _read(fault, other)
+    (hit,) = [each for each in hits if each.file.path == str(fault)]
+    time = joblog.parse(hit.raw).time
+    assert time is not None
+    searched = _searched_in_time(found.streams.get(str(other), []), time, silent=silent)
+    assert found.past(hit) == searched

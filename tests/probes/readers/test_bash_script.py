@@ -255,3 +255,45 @@ def test_endless_work_ends_in_a_gap(text: str) -> None:
     """What costs more than any launch script is given up, and the script says so."""
     script = read_script("/s/run.sh", text.encode())
     assert "too long or too deep" in script.gaps[-1][1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if ! run --x; then exit 1; fi",
+        "if run --x | tee log; then :; fi",
+        "until run --x; do sleep 1; done",
+        "while ! run --x; do sleep 1; done",
+        "if cd /a && run --x; then :; fi",
+    ],
+)
+def test_commands_of_conditions_run(text: str) -> None:
+    """What stands between `if` or `until` and its body is run, and for certain the first time."""
+    runs = [one for one in walk(text).commands if known(one.words[0]) == "run"]
+    assert [([known(word) for word in one.words], one.sure) for one in runs] == [(["run", "--x"], True)]
+
+
+def test_a_comment_in_backticks_ends_at_its_backtick() -> None:
+    """Comments between the lines of a command, as `# so`, hide nothing that follows."""
+    assert last("run --a 1 \\\n  `# why` \\\n  --b 2 `# too` \\\n  --c\n") == ["run", "--a", "1", "--b", "2", "--c"]
+
+
+def test_a_windows_continuation_goes_on() -> None:
+    """A backslash before a Windows line end continues the command, as it does before any other."""
+    assert last("run --a \\\r\n  --b\r\n") == ["run", "--a", "--b"]
+
+
+@pytest.mark.parametrize(
+    ("left", "sure"),
+    [
+        ("test -d /a", False),
+        ("grep -q x /a", False),
+        ("lspci | grep -q NVLink", False),
+        ("command -v ray > /dev/null", False),
+        ("cd /a", True),
+        ("mkdir -p /a", True),
+    ],
+)
+def test_what_follows_a_question_may_not_run(left: str, sure: bool) -> None:
+    """Behind `&&`, what depends on the answer of a command is not sure; behind a step it is."""
+    assert [one.sure for one in walk(f"{left} && run --x").commands if known(one.words[0]) == "run"] == [sure]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import lzma
+import os
 import re
+import struct
 from pathlib import Path
 
 import pytest
@@ -185,3 +187,15 @@ def test_names_of_exceptions() -> None:
 def test_names_that_are_not_mangled_stay(name: str) -> None:
     """A name that is no mangled C++ name is given back as it is."""
     assert demangled(name) == name
+
+
+def test_tables_without_end_are_refused(tmp_path: Path) -> None:
+    """A small file with holes that claims tables of millions of entries costs no memory: it is said to be damaged."""
+    header = struct.pack("<4s3B9x2HI3QI6H", b"\x7fELF", 2, 1, 1, 4, 190, 1, 0, 0, 64, 0, 64, 0, 0, 64, 1, 0)
+    sms, size = 0x80000000 + 11, 60 << 20
+    path = tmp_path / "cuda_coredump_node-0.1.1"
+    path.write_bytes(header + struct.pack("<2I4Q2I2Q", 0, sms, 0, 0, 128, size, 0, 0, 1, 4))
+    os.truncate(path, 128 + size)
+    with pytest.raises(CoreDumpError, match="claims more than 1,000,000 table entries") as refused:
+        read_coredump(str(path))
+    assert refused.value.kind == "other"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.readers.launch import read_launch, read_trace
+from probes.readers.launch import read_launch, read_launch_text, read_trace
 from probes.readers.launch_model import Job, Launch
 from tests.probes.scripts import RAY_START, script, write
 
@@ -322,3 +322,33 @@ U.execute_train(
     assert [(one.text, one.sure) for one in job.flags["lr"]] == [("1e-6", False), ("1e-5", False)]
     assert (job.flags["num-rollout"][-1].text, job.flags["num-rollout"][-1].sure) == ("1", True)
     assert job.flags["colocate"][-1].sure
+
+
+def test_eval_of_a_known_string() -> None:
+    """A training command in a variable that eval runs is read as `bash -c` reads it."""
+    launch = read_launch_text("/s/run.sh", b'CMD="python3 train.py --colocate --lr 2"\neval "$CMD"\n')
+    assert {name: ones[-1].shown for name, ones in launch.jobs[0].flags.items()} == {"colocate": "", "lr": "2"}
+    assert not read_launch_text("/s/run.sh", b'eval "$(conda shell.bash hook)"\n').jobs
+
+
+def test_match_in_a_launcher() -> None:
+    """Flags of a `match` may be there, those before it surely are, and none is lost."""
+    text = (
+        'import os\nbase = "--actor-num-nodes 1 "\nmatch mode():\n    case "a":\n        base += "--colocate "\n'
+        '    case _:\n        base += "--debug-rollout-only "\nos.system(f"python3 train.py {base}")\n'
+    )
+    (job,) = read_launch_text("/s/run.py", text.encode()).jobs
+    assert {name: ones[-1].sure for name, ones in job.flags.items()} == {
+        "actor-num-nodes": True,
+        "colocate": False,
+        "debug-rollout-only": False,
+    }
+    assert job.flags["actor-num-nodes"][-1].text == "1"
+
+
+def test_what_a_condition_put_into_a_string_is_not_sure() -> None:
+    """A flag that a condition adds to a string is not sure in the command that runs the string."""
+    start = "A=(--colocate)\ntest -d /nowhere && A+=(--debug-rollout-only)\n"
+    for run in ('eval "python3 train.py ${A[*]}"', 'bash -c "python3 train.py ${A[*]}"', "python3 train.py ${A[@]}"):
+        (job,) = read_launch_text("/s/run.sh", f"{start}{run}\n".encode()).jobs
+        assert not job.flags["debug-rollout-only"][-1].sure

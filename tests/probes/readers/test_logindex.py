@@ -113,6 +113,35 @@ def test_hits_are_those_of_one_expression_a_line(parts: list[bytes]) -> None:
             assert found == _slowly(path.read_bytes())
 
 
+long_chunks = st.one_of(chunks, st.integers(1, 40_000).map(bytes), st.integers(1, 40_000).map(lambda n: b"error " * n))
+
+
+@given(st.lists(st.tuples(long_chunks, asked), min_size=1, max_size=5))
+def test_a_long_line_that_grows_gives_the_hits_of_a_plain_pass(steps: list[tuple[bytes, list[Signature]]]) -> None:
+    """Lines of many times LINE_LIMIT, of NULs or full of hits, that stay open, grow and end at last."""
+    with small_world() as folder:
+        path = folder / "job.log"
+        for content, signatures in steps:
+            with path.open("ab") as file:
+                file.write(content)
+            _same(path, signatures)
+            _same(path)
+
+
+@given(st.integers(0, 7000), st.integers(1, 7000))
+def test_what_follows_a_sparse_tail_is_found(before: int, after: int) -> None:
+    """A hole of NULs that a line then follows: the line is found once, under the number and offset of its beginning."""
+    with small_world() as folder:
+        path = folder / "job.log"
+        path.write_bytes(b"noise\n" * before + b"has died\n")
+        os.truncate(path, path.stat().st_size + 60_000)
+        assert [(hit.label, hit.line) for hit in _same(path)] == [("died", before + 1)]
+        with path.open("ab") as file:
+            file.write(b"." * after + b" error\n")
+        begin = before * 6 + 9
+        assert [(hit.line, hit.offset) for hit in _same(path)] == [(before + 1, before * 6), (before + 2, begin)]
+
+
 @given(chunks, chunks, st.sampled_from(["replaced", "truncated", "overwritten", "shortened"]))
 def test_a_log_that_became_another_is_read_anew(before: bytes, after: bytes, how: str) -> None:
     """A log that was replaced, truncated and written again, overwritten in place or shortened gives its own hits."""
@@ -245,6 +274,26 @@ def test_the_second_look_reads_only_what_was_appended(tmp_path: Path) -> None:
     read = _bytes_read(lambda: _indexed(path, KNOWN[1:]))
     assert 100_000 < read < 250_000 < size // 20
     assert [hit.label for hit in _indexed(path, KNOWN[1:])[0]] == ["died"]
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="the system does not count what is read")
+def test_the_second_look_passes_over_a_sparse_tail(tmp_path: Path) -> None:
+    """Of a log that ends in a long line without end, only what is behind the last cut of it is read again."""
+    path = tmp_path / "job.log"
+    _large(path)
+    os.truncate(path, path.stat().st_size + 10 * logfiles.LINE_LIMIT + 1000)
+    assert _bytes_read(lambda: _indexed(path, KNOWN[1:])) > 10 * logfiles.LINE_LIMIT
+    assert _bytes_read(lambda: _indexed(path, KNOWN[1:])) < 250_000
+
+
+def test_an_open_tail_is_looked_at_once_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where all that can be kept is kept, what is left of the line is not searched for everything again."""
+    path = tmp_path / "job.log"
+    _large(path)
+    os.truncate(path, path.stat().st_size + logfiles.LINE_LIMIT * 3 // 2)
+    first = _indexed(path, KNOWN[1:])[0]
+    monkeypatch.setattr(logindex, "blocks", _refuse)
+    assert _indexed(path, KNOWN[1:])[0] == first
 
 
 def test_a_small_log_leaves_no_index(tmp_path: Path) -> None:
@@ -398,7 +447,7 @@ def test_processes_at_once_find_the_same(tmp_path: Path) -> None:
 
 def test_a_builder_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When whoever holds the lock does not get on, a probe reads for itself."""
-    monkeypatch.setattr(logindex, "PATIENCE", 0.2)
+    monkeypatch.setattr(logindex_store, "PATIENCE", 0.2)
     path = tmp_path / "job.log"
     _large(path)
     child = _child(path, "5")

@@ -66,6 +66,25 @@ def test_places_in_order_cost_one_pass(packed: dict[str, Path], name: str) -> No
     logpacked.forget()
 
 
+def test_head_and_end_by_turns_cost_two_passes(packed: dict[str, Path]) -> None:
+    """Who looks at the head of a log in between does not make the next look at its end begin anew."""
+    opened: list[BinaryIO] = []
+
+    def opener() -> BinaryIO:
+        opened.append(cast("BinaryIO", gzip.open(packed["job.log.gz"], "rb")))  # noqa: SIM115 - closed by forget()
+        return opened[-1]
+
+    logpacked.forget()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(logpacked, "HELD", 5000)
+        patch.setattr(logpacked, "STEP", 777)
+        for step in range(20):
+            for start in (step * 10, len(CONTENT) - 2000 + step * 10):
+                assert logpacked.piece(str(packed["job.log.gz"]), "gzip", opener, start, 100) == CONTENT[start:][:100]
+    assert len(opened) == 2
+    logpacked.forget()
+
+
 def test_a_log_that_was_replaced_is_opened_anew(tmp_path: Path) -> None:
     """A piece is never that of a log which is not there any more."""
     path = _packed(tmp_path, "job.log.gz", b"old\n")

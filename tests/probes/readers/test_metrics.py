@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.readers import metrics
+from probes.readers import joblog, metrics
 from probes.readers.logfiles import expand
 from probes.readers.logscan import Coverage
-from probes.readers.metrics import Record, numbers, records, runs
+from probes.readers.metrics import ASSERTED, METRIC, Record, numbers, record, runs
 from tests.helpers import hostile_text
 
 DATA = Path(__file__).parents[2] / "data" / "logs"
@@ -21,7 +21,7 @@ DATA = Path(__file__).parents[2] / "data" / "logs"
 def _records(path: Path, content: str | bytes | None = None) -> list[Record]:
     if content is not None:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return list(records(expand([str(path)])[0], Coverage()))
+    return [record(hit) for hit in joblog.scan_job(expand([str(path)])[0], (METRIC, ASSERTED), Coverage())]
 
 
 @pytest.mark.parametrize(

@@ -191,3 +191,27 @@ def test_the_first_look_decides_nothing(desk: Desk) -> None:
 def test_a_change_is_one_line_in_both_languages(change: Change, en: str, zh: str) -> None:
     """The clock, what it is, what it was, why, and where that stands."""
     assert (follow.line(change, "14:03:07", "en"), follow.line(change, "14:03:07", "zh")) == (en, zh)
+
+
+@pytest.mark.parametrize(
+    ("language", "told"),
+    [
+        ("en", "14:03:07 5 checks (p.0, p.1, p.2, …) now say unknown: job.log is not there."),
+        ("zh", "14:03:07 5 项检查（p.0, p.1, p.2, …）现在的结论 unknown：job.log 不存在。"),
+    ],
+)
+def test_what_many_checks_say_alike_is_one_line(language: str, told: str) -> None:
+    """A log that vanished is told once with a count; a check that says something else keeps its own line."""
+    gone, other = Text("job.log is not there.", "job.log 不存在。"), Text("No dump.", "没有 dump。")
+    vanished = [Change(Kind.ANSWER, f"p.{n}", f"answer-{n} (ok)", "unknown", gone) for n in range(5)]
+    alone = Change(Kind.ANSWER, "q", "yes (ok)", "unknown", other)
+    cause = Change(Kind.STANDING, "x", "confirmed", "possible", gone)
+    changes = [cause, vanished[0], alone, *vanished[1:]]
+    lines = list(follow.lines(changes, "14:03:07", language))
+    assert lines == [follow.line(cause, "14:03:07", language), told, follow.line(alone, "14:03:07", language)]
+
+
+def test_two_checks_that_agree_keep_their_lines() -> None:
+    """What few checks say is told with what each of them said before."""
+    changes = [Change(Kind.ANSWER, name, "yes (ok)", "no (ok)", Text("It is.", "是。")) for name in ("p", "q")]
+    assert list(follow.lines(changes, "14:03:07", "en")) == [follow.line(each, "14:03:07", "en") for each in changes]

@@ -15,7 +15,8 @@ from runbook.errors import EvidenceError, RunbookError, SessionError, UsageError
 from runbook.evidence import Item
 from runbook.session import copies
 from runbook.session import events as ev
-from runbook.session.desk import Desk, new_session, open_session
+from runbook.session.desk import Desk
+from runbook.session.opening import new_session, open_session
 from runbook.text import Text
 
 SCRIPT = "#!/bin/bash\nray job submit -- python3 train.py \\\n   --actor-num-nodes 1 \\\n   --colocate\n"

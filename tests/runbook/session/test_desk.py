@@ -20,8 +20,9 @@ from runbook.evidence import Evidence, Item
 from runbook.finding import Verdict
 from runbook.session import arrivals
 from runbook.session import events as ev
-from runbook.session.desk import Desk, Due, Memory, new_session, open_session, read_session
+from runbook.session.desk import Desk, Due, Memory
 from runbook.session.lock import login_name
+from runbook.session.opening import new_session, open_session, read_session
 from runbook.text import Text
 from runbook.triage import Standing
 from runbook.walk import By, position
@@ -290,10 +291,17 @@ def test_attached_runs_never_share_a_name(desk: Desk, tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_not_there_is_not_attached(desk: Desk, tmp_path: Path) -> None:
-    """Nothing is attached when the path does not exist or the node is no experiment; the next run gets a free name."""
+    """Nothing is attached when the path does not exist or holds no evidence, or the node is no experiment.
+
+    The next run gets a free name.
+    """
     heard = Heard(desk)
     desk.attach("small", "released", str(tmp_path / "gone"))
     assert "no such file" in heard.next("error").message
+    (tmp_path / "empty").mkdir()
+    for nothing in (tmp_path / "empty", Path("/dev/null")):
+        desk.attach("small", "released", str(nothing))
+        assert "nothing in it is evidence" in heard.next("error").message
     assert desk.state.attached == {}
     with pytest.raises(UsageError, match="no experiment"):
         desk.attach("small", "load", str(tmp_path))
@@ -313,7 +321,9 @@ def test_a_run_that_answers_nothing_is_told(desk: Desk, tmp_path: Path) -> None:
     desk.discover(str(tmp_path / "first"))
     heard.next("discovered")
     (tmp_path / "alias").symlink_to(tmp_path / "first" / "job.log")
-    for same in (tmp_path / "first", tmp_path / "first" / "job.log", tmp_path / "alias"):
+    (tmp_path / "latest").symlink_to(tmp_path / "first")
+    same_run = (tmp_path / "first", tmp_path / "first" / "job.log", tmp_path / "alias", tmp_path / "latest")
+    for same in same_run:
         desk.attach("small", "released", str(same))
         assert "belongs to the first run already" in heard.next("error").message
     assert (desk.state.attached, desk.state.runs) == ({}, {})

@@ -14,7 +14,8 @@ from textual.widgets import Static
 
 from runbook.finding import Verdict
 from runbook.session import events as ev
-from runbook.session.desk import Desk, new_session, open_session, read_session
+from runbook.session.desk import Desk
+from runbook.session.opening import new_session, open_session, read_session
 from runbook.tui.app import RunbookApp
 from runbook.tui.dialogs import Export, Keys
 from runbook.tui.linespane import Lines, LinesPane

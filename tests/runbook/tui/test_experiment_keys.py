@@ -10,7 +10,8 @@ from textual.widgets import Input
 from runbook.catalog import load_catalog
 from runbook.evidence import Item
 from runbook.session import events as ev
-from runbook.session.desk import Desk, new_session
+from runbook.session.desk import Desk
+from runbook.session.opening import new_session
 from runbook.text import Text
 from runbook.tui.advice import Do, advise
 from runbook.tui.app import RunbookApp

@@ -28,7 +28,7 @@ from runbook.tui.start import StartScreen
 from runbook.tui.treepane import TreePane
 from runbook.tui.view import View
 from runbook.tui.walk import WalkScreen
-from runbook.tui.words import WORDS
+from runbook.tui.words import ONE, WORDS, word
 
 SERVING = {
     "app": RunbookApp,
@@ -85,6 +85,25 @@ def test_words_have_both_languages_and_the_same_placeholders() -> None:
         assert text.en, key
         assert text.zh, key
         assert set(re.findall(r"{(\w+)}", text.en)) == set(re.findall(r"{(\w+)}", text.zh)), key
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "one", "more"),
+    [
+        ("rows_all", {"n": "1"}, "1 row", {"n": "1,001"}),
+        ("jumps", {"n": "1", "least": "1", "unit": "nat"}, "1 disagreement of 1 nat or more", {"n": "21"}),
+        ("do_wait", {"count": 1, "key": "s"}, "1 probe running; s cancels, a number answers by hand", {"count": 2}),
+    ],
+)
+def test_of_one_the_english_words_are_singular(
+    key: str, values: dict[str, object], one: str, more: dict[str, object]
+) -> None:
+    """One row is no "1 rows"; Chinese has one form, and the singular has the placeholders of the plural."""
+    assert word(key, "en", **values) == one
+    assert word(key, "en", **values | more) != one
+    assert word(key, "en", **values | more) == WORDS[key].en.format(**values | more)
+    assert word(key, "zh", **values) == WORDS[key].zh.format(**values)
+    assert set(re.findall(r"{(\w+)}", ONE[key])) == set(re.findall(r"{(\w+)}", WORDS[key].en))
 
 
 @pytest.mark.parametrize("signs", [UNICODE, ASCII], ids=["unicode", "ascii"])
