@@ -77,8 +77,6 @@ def _check(launch: Launch, job: Job, slime: str) -> Finding:
             f"slime {slime} 中每个 rank 各写一份 train dump，而 {train.shown} 没有 {{rank}}：各 rank 互相覆盖。",
             citations=(train.citation,),
         )
-    if not flags and not complete(launch, job):
-        return _partial()
     perhaps = next((one for name in _DEBUG if (one := of_job(job, name)) is not None), None)
     if not flags and perhaps is not None:
         return unknown(
@@ -89,6 +87,8 @@ def _check(launch: Launch, job: Job, slime: str) -> Finding:
             slots=("launch", "log"),
             citations=(perhaps.citation,),
         )
+    if not flags and not complete(launch, job):
+        return _partial()
     if not flags:
         return found(Verdict.OK, "none", "The command has no debug flag.", "命令里没有调试参数。")
     return found(

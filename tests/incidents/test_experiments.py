@@ -142,7 +142,7 @@ def test_triage_names_the_first_experiment(shift: Shift) -> None:
 
 
 def test_run_that_is_not_the_experiment_is_told(shift: Shift) -> None:
-    """The first run again is refused, a folder without a log says so, a run without the change decides nothing."""
+    """The first run again is refused, an empty folder too, a run without the change decides nothing."""
     run = first_run(shift.folder / "first")
     shift.begin(run, "\n\n\n\n\nq\n")
     empty = shift.folder / "empty"
@@ -152,13 +152,13 @@ def test_run_that_is_not_the_experiment_is_told(shift: Shift) -> None:
     healthy_log(unchanged / "job.log")
     done = shift("resume", shift.session, "--plain", stdin=f"r {run}\nr {empty}\nr {unchanged}\nq\n")
     assert "belongs to the first run already" in done.stdout
-    assert "Nothing in it answers this question" in done.stdout
+    assert "nothing in it is evidence of a known kind" in done.stdout
     assert "This run still has --sglang-speculative-algorithm EAGLE (launch.sh:" in done.stdout
     assert "so it decides nothing" in done.stdout
-    assert "made without the change (run-3)" in done.stdout
+    assert "made without the change (run-2)" in done.stdout
     state = shift.state
-    assert state.runs == {"run-2": str(empty), "run-3": str(unchanged)}
-    assert state.attached == {("ima", "speculation-off"): "run-3"}
+    assert state.runs == {"run-2": str(unchanged)}
+    assert state.attached == {("ima", "speculation-off"): "run-2"}
     assert state.decision(CATALOG.flows["ima"], "speculation-off").answer is None
     confirmed = {cause.cause for cause in state.report(CATALOG.flows.values(), CATALOG.vocabulary).confirmed}
     assert "ima-speculative-decoding" not in confirmed
