@@ -70,6 +70,10 @@ class Plain:
         else:
             self.console.print(RichText(" " * indent) + text, soft_wrap=True)
 
+    def command(self, words: str, indent: int = 0, style: str = "bold") -> None:
+        """Write a command for a shell: never broken into lines, so that it can be copied as it stands."""
+        self.console.print(RichText(" " * indent + f"$ {sanitise(words)}", style), soft_wrap=True)
+
     def say(self, en: str, zh: str) -> str:
         """Return the words in the language in force."""
         return zh if self.language == "zh" else en
@@ -296,12 +300,12 @@ class Plain:
             self.line(action.say.say(self.language), 4)
         if action.command is not None:
             for part in action.command.rstrip().splitlines():
-                self.line(f"$ {part}", 6, "bold")
+                self.command(part, 6)
         if action.link is not None:
             self.line(action.link, 6, "cyan")
         if action.change is not None:
             for part in action.change.lines():
-                self.line(part, 6, "bold")
+                self.console.print(RichText(" " * 6 + sanitise(part), "bold"), soft_wrap=True)
 
     def open_group(self, slots: tuple[str, ...], opens: Sequence[Open]) -> None:
         """Write the open nodes that one thing would settle."""

@@ -36,7 +36,7 @@ def experiment(plain: Plain, state: SessionState, flow: Flow, node: str) -> None
     elif copy is not None:
         plain.line(plain.say(f"changed copy: {copy.path}", f"已修改的副本：{copy.path}"), 2, "cyan")
         if copy.command:
-            plain.line(f"$ {copy.command}", 4, "bold")
+            plain.command(copy.command, 4)
 
 
 def compared(plain: Plain, state: SessionState) -> None:
@@ -64,7 +64,7 @@ def following(plain: Plain, flow: Flow, node: str, command: str) -> None:
     question = flow.nodes[node].question
     words = question.say(plain.language) if question is not None else node
     plain.line(f"{flow.flow}/{node}  {words}", 2)
-    plain.line(f"$ {command}", 4, "bold")
+    plain.command(command, 4)
 
 
 def copied(plain: Plain, copy: CopyChanged, session: str) -> None:
@@ -84,11 +84,11 @@ def copied(plain: Plain, copy: CopyChanged, session: str) -> None:
         plain.line(plain.say(f"written to {copy.path}", f"已写入 {copy.path}"), 2, "cyan")
     if copy.command:
         plain.line(plain.say("Start it as you start the original:", "像启动原脚本那样启动它："), 2)
-        plain.line(f"$ {copy.command}", 4, "bold")
+        plain.command(copy.command, 4)
     plain.line(plain.say("When it has run, attach its folder or log:", "运行后附上其文件夹或日志："), 2)
     plain.line(plain.say("r PATH here, or later:", "在此输入 r 路径，或稍后："), 4)
     if session:
-        plain.line(f"$ {resume(session)}", 4, "bold")
+        plain.command(resume(session), 4)
 
 
 def resume(session: str, run: str = "RUN") -> str:

@@ -64,7 +64,7 @@ def transcript(
         checks=_checks(make),
         ruled_out=tuple(_ruled_out(make, verdicted) for verdicted in report.ruled_out),
         unknown=tuple(_unknown(make, open_) for open_ in report.unknown),
-        next=next_action(make),
+        next=next_action(make, session),
         environment=tr.Environment(
             version=state.version,
             sources=tuple(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from runbook.flow.model import Flow
 from runbook.text import sanitise
 from runbook.ticket import transcript as tr
-from runbook.ticket.parts import Speaker, do, place
+from runbook.ticket.parts import Speaker, do, lines, place
 from runbook.walk import By, How, Step, position
 
 
@@ -68,16 +68,20 @@ def _link(make: Speaker, flow: Flow, node: str, word: str, step: Step | None) ->
         return tr.Link(node, question, answer, "evidence", probes, place(cited) if cited is not None else None)
     if step is not None and step.answer == word:
         return tr.Link(node, question, answer, "person", sanitise(step.who))
-    return tr.Link(node, question, answer, "open")
+    return tr.Link(node, question, make.word("open_answer", answer=answer), "open")
 
 
-def next_action(make: Speaker) -> tr.Next:
-    """Return the one next action.
+def next_action(make: Speaker, session: str = "") -> tr.Next:
+    """Return the one next action. session: id of the kept session, "" for none.
 
-    The fix of the first confirmed cause; else that of the cause the walk reached; else what settles the node at which
-    the walk stands; else the first unknown on the way to the nearest possible cause.
+    The experiment at which a walk stands that has begun; else the fix of the first confirmed cause; else that of the
+    cause the walk reached; else what settles the node at which the walk stands; else the first unknown on the way to
+    the nearest possible cause.
     """
     confirmed, leaf = make.report.confirmed, reached(make)
+    waiting = _waiting(make)
+    if waiting is not None:
+        return _experiment(make, *waiting, session)
     if confirmed:
         flow, name, node = confirmed[0].flow, confirmed[0].node, confirmed[0].leaf
         heading = make.word("next.fix", title=make.title(confirmed[0].cause))
@@ -88,6 +92,27 @@ def next_action(make: Speaker) -> tr.Next:
         return _settle(make)
     actions = tuple(do(make, action) for action in node.actions)
     return tr.Next(heading, make.say(node.fix) or make.word("next.see", flow=flow, node=name), actions, node.verify)
+
+
+def _waiting(make: Speaker) -> tuple[Flow, str] | None:
+    """Return the experiment at which the walk in front stands, when somebody walked there."""
+    flow = make.flows.get(make.state.current)
+    if flow is None or not make.state.walk(flow.flow).steps:
+        return None
+    node = position(flow, make.state.walk(flow.flow))
+    return (flow, node) if flow.nodes[node].kind == "experiment" else None
+
+
+def _experiment(make: Speaker, flow: Flow, name: str, session: str) -> tr.Next:
+    """Return what is to be done for an experiment: start the copy where there is one, and come back with its run."""
+    node, copy = flow.nodes[name], make.state.copies.get((flow.flow, name))
+    change = node.change.lines() if node.change is not None else ()
+    actions = [tr.Do(make.word("next.experiment"), change=change)]
+    if copy is not None and copy.command:
+        actions.append(tr.Do(command=lines(copy.command)))
+    if session:
+        actions.append(tr.Do(make.word("next.resume"), command=f"slime-runbook resume {session} --attach RUN"))
+    return tr.Next(make.question(flow.flow, name), "", tuple(actions), node.probes, settles=True)
 
 
 def _settle(make: Speaker) -> tr.Next:

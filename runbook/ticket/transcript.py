@@ -39,8 +39,8 @@ class Place(msgspec.Struct, frozen=True):
 class Link(msgspec.Struct, frozen=True):
     """One step of the chain that leads to a cause.
 
-    how: "evidence", "person" or "open" (nobody answered; the answer shown is the one that leads on). by: probe ids,
-    or the person.
+    how: "evidence", "person" or "open" (nobody answered; `answer` says so, and which one leads on). by: probe ids, or
+    the person.
     """
 
     node: str

@@ -17,6 +17,7 @@ WORDS: dict[str, Text] = {
     "next.reached": Text("Fix what the answers point to: {title}", "修复回答所指向的原因：{title}"),
     "next.see": Text("See {flow}/{node} in the flow.", "见流程 {flow}/{node}。"),
     "next.none": Text("Nothing is left to do: every question was answered.", "没有待办事项：所有问题都已回答。"),
+    "next.resume": Text("When it has run, attach its folder or log:", "运行后附上其文件夹或日志："),
     "next.experiment": Text(
         "Run the job again with this change and attach the new run.", "做此改动后重新运行，并附上新的运行。"
     ),
@@ -49,6 +50,7 @@ WORDS: dict[str, Text] = {
     "by.person": Text("person", "人"),
     "by.probe": Text("probe", "探针"),
     "by.open": Text("nobody answered this", "无人回答"),
+    "open_answer": Text("not known; the way goes on with: {answer}", "未知；此路径以此继续：{answer}"),
     "counts": Text(
         "Causes: {confirmed} confirmed, {possible} possible, {ruled_out} ruled out. Open questions: {unknown}.",
         "原因：已确认 {confirmed}，可能 {possible}，已排除 {ruled_out}。待定问题：{unknown}。",

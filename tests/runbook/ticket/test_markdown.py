@@ -113,7 +113,7 @@ def test_a_triage_says_that_nobody_walked() -> None:
     """Without a walk the ticket says so, and the open step of the chain is called open."""
     text = _markdown(triage_state())
     assert "Nobody walked a flow" in text
-    assert "→ **ima** (nobody answered this)" in text
+    assert "→ **not known; the way goes on with: ima** (nobody answered this)" in text
 
 
 def test_chinese_headings() -> None:

@@ -76,3 +76,21 @@ def test_every_format_tells_it_and_hides_what_is_private(name: str, language: st
     assert "user-1" in text
     if name == "json":
         assert len(json.loads(text)["experiments"]) == 2
+
+
+def test_next_action_is_the_experiment_at_which_the_walk_stands() -> None:
+    """A person who stands at an experiment gets its change, the copy's command and the way back, not a general fix."""
+    copy = ev.CopyChanged(
+        "ima", "speculation-off", "/r/run.sh", "/s/run.sh", DIFF, command="bash /s/run.sh && echo started"
+    )
+    known = state(*START, copy)
+    report = known.report([IMA], {})
+    following = transcript(known, {"ima": IMA}, {}, report, session="20260101-a").next
+    assert following.title == "Does the IMA remain without speculative decoding (CUDA graphs on)?"
+    assert [one.command for one in following.actions] == [
+        "",
+        "bash /s/run.sh && echo started",
+        "slime-runbook resume 20260101-a --attach RUN",
+    ]
+    assert "- --sglang-speculative-algorithm" in following.actions[0].change
+    assert transcript(state(*START[:2]), {"ima": IMA}, {}, report).next.title != following.title
