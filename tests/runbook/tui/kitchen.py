@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 from runbook.catalog import Catalog
-from runbook.evidence import Evidence, Slot
+from runbook.evidence import Candidate, Evidence, Match, Slot
 from runbook.finding import Finding, Measurement, Table, Verdict, cite, found, unknown
 from runbook.flow.load import LoadedFlow, Source
 from runbook.flow.model import Action, Cause, Change, Flow, Node
@@ -147,8 +147,15 @@ VOCABULARY = {
     "bad-flour": Cause("1.4", both("The flour is bad", "面粉变质")),
     "stove-off": Cause("-", both("The stove is off", "炉子没有打开")),
 }
+
+
+def is_printout(candidate: Candidate) -> Match | None:
+    """Know a printout by its first word."""
+    return Match(50, both("begins with scale", "以 scale 开头")) if candidate.head.startswith(b"scale") else None
+
+
 LOG = Slot("log", both("kitchen log", "厨房日志"))
-SCALE = Slot("scale", both("scale printout", "秤的打印结果"))
+SCALE = Slot("scale", both("scale printout", "秤的打印结果"), is_printout)
 THERMOMETER = Slot("thermometer", both("address of the thermometer", "温度计地址"), holds="url")
 SLOTS = {slot.name: slot for slot in (LOG, SCALE, THERMOMETER)}
 
