@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -23,7 +25,9 @@ class Terminal:
         self._stream = pyte.Stream(self._screen)
         state.mkdir()
         program = str(Path(sys.executable).with_name("slime-runbook"))
-        environment = {**os.environ, "TERM": "xterm-256color", "XDG_STATE_HOME": str(state), "TMPDIR": str(state)}
+        self.temporary = tempfile.mkdtemp(prefix="rb")  # a socket's path may have 108 bytes
+        places = {"XDG_STATE_HOME": str(state), "TMPDIR": self.temporary}
+        environment = {**os.environ, "TERM": "xterm-256color", **places}
         self.process = pexpect.spawn(
             program, [str(run)], env=environment, cwd=str(run), dimensions=SIZE, encoding="utf-8", timeout=60
         )
@@ -49,18 +53,17 @@ def test_the_first_token_that_disagrees_is_five_keys_away(tmp_path: Path) -> Non
     """
     terminal = Terminal(run_folder(tmp_path / "run"), tmp_path / "state")
     terminal.until("v browse")
-    told = (("Rollouts",), ("rollout", "mean gap"), ("Samples of rollout 2",), ("sample 2", "Response"), ("token 4",))
+    token = ('token 4 "." ✗ disagrees', "trainer - engine -1.990 nat", "trainer -2.240 engine -0.250")
+    told = (("Rollouts",), ("rollout", "mean gap"), ("Samples of rollout 2",), ("sample 2", "Response"), token)
     keys = ("v", "G", "\r", "\r", "n")
     assert len(keys) < 10
     for key, words in zip(keys, told, strict=True):
         terminal.process.send(key)
         shown = terminal.until(*words)
     assert "rollout 2 · sample 2" in shown
-    assert 'token 4 "." ✗ disagrees' in shown
-    assert "trainer - engine -1.990 nat" in shown
-    assert "trainer -2.240 engine -0.250" in shown
     terminal.process.send("q")
     terminal.process.expect(pexpect.EOF)
     terminal.process.close()
     assert terminal.process.exitstatus in (0, 1, 3)
-    assert not list((tmp_path / "state").glob("runbook-browse-*")), "what browsing kept is gone"
+    assert not list(Path(terminal.temporary).glob("runbook-browse-*")), "what browsing kept is gone"
+    shutil.rmtree(terminal.temporary)
