@@ -35,7 +35,7 @@ contracts: $(VENV)/ready
 	$(BIN)/lint-imports
 
 unit: $(VENV)/ready
-	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 wheel: $(VENV)/ready
 	sh tests/wheel.sh $(BIN)/python
