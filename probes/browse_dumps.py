@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from probes.browse_keep import PACKS, Keep, Kept, size_of
 from probes.browse_sample import reading
 from probes.browse_step import Row, Step, steps_of
+from probes.readers.token_text import read_vocabulary
 from probes.thresholds import metrics as limits
 from probes.thresholds import samples
-from probes.token_text import read_vocabulary
 from runbook.browse import Ask, Column, Depth, Line, Page, Sheet, browser, no_such
 from runbook.evidence import Evidence
 from runbook.text import Text

@@ -11,9 +11,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from probes.browse_step import Record, Step
+from probes.readers.token_text import Vocabulary, by_share
 from probes.text_quality import SPECIAL
 from probes.thresholds import browse as limits
-from probes.token_text import Vocabulary, by_share
 from runbook.browse import Cell, Jump, Level, Passage, Reading, Track
 from runbook.text import Text
 

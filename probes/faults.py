@@ -180,12 +180,14 @@ def actor_side(actor: str | None) -> str | None:
 
 
 def only_told(hit: Hit) -> bool:
-    """Whether a fault is only words of a sample, a tool's output or a reward that the rollout manager printed.
+    """Whether a fault is only words: quoted as in a mail (`> …`), or printed by the rollout manager for somebody else.
 
-    Such text may begin like any program's error, and hold tracebacks of the code that a model wrote. The manager has no
-    GPU: a fault that it does report comes with a logger's stamp, with the actor that it asked (`ray::`), or with frames
-    of the programs of the job.
+    A sample, a tool's output or a reward may begin like any program's error, and hold tracebacks of the code that a
+    model wrote. The manager has no GPU: a fault that it does report comes with a logger's stamp, with the actor that it
+    asked (`ray::`), or with frames of the programs of the job.
     """
+    if hit.raw.lstrip().startswith(b"> "):  # Megatron begins lines so too, and none of them is a fault
+        return True
     line = joblog.parse(hit.raw)
     if line.time is not None or hit.label not in _OF_ANY_PROGRAM:
         return False

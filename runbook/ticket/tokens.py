@@ -25,6 +25,10 @@ _CUT = re.compile(
 )
 """An excerpt that was shortened may end inside a token."""
 
+_CLOUD_STARTS = (
+    "akia", "asia", "abia", "acca", "a3t", "ltai", "akid", "aklt", "aktp", "aklp", "aktt", "altak",
+)  # fmt: skip
+"""How ids of cloud keys begin, in lower case."""
 _CLOUD_ID = (
     r"(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])[A-Z0-9]{16}" + _END + r""  # AWS
     r"|LTAI[A-Za-z0-9]{12,30}" + _END + r"|AKID[A-Za-z0-9]{13,40}" + _END + r""  # Aliyun, Tencent
@@ -67,18 +71,7 @@ _SHAPES = Gate(
     "glsa",
     "wandb_v1_",
     "local-",
-    "akia",
-    "asia",
-    "abia",
-    "acca",
-    "a3t",
-    "ltai",
-    "akid",
-    "aklt",
-    "aktp",
-    "aklp",
-    "aktt",
-    "altak",
+    *_CLOUD_STARTS,
     "aiza",
     "ya29.",
     "gocspx-",
@@ -122,18 +115,7 @@ _PEM = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}(?:KEY|CERTIFICATE)(?: BLOCK)?----
 _PEM_END = re.compile(r"-----END [A-Z0-9 ]{0,40}(?:KEY|CERTIFICATE)(?: BLOCK)?-----")
 _ID = Gate(
     WORD_START + rf"(?:{_CLOUD_ID})",
-    "akia",
-    "asia",
-    "abia",
-    "acca",
-    "a3t",
-    "ltai",
-    "akid",
-    "aklt",
-    "aktp",
-    "aklp",
-    "aktt",
-    "altak",
+    *_CLOUD_STARTS,
 )
 _PARTNER = re.compile(r"(?<![A-Za-z0-9/+])[A-Za-z0-9/+]{28,88}(?![A-Za-z0-9/+])={0,2}")
 _PARTNER_REACH = 160

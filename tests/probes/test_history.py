@@ -161,3 +161,16 @@ def test_what_the_manager_reports_itself_is_a_fault(tmp_path: Path) -> None:
     )
     assert _word_of(ima_in_log, tmp_path, *START, opening, asked, ima) == "problem:ima"
     assert _word_of(ima_in_log, tmp_path, *START, opening, frame, ima) == "problem:ima"
+
+
+def test_a_quoted_fault_is_only_told(tmp_path: Path) -> None:
+    """A fault of another job that somebody pasted as a quotation, before or behind a healthy run, confirms nothing."""
+    fault = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.91 GiB."
+    quoted = [f"> {line}" for line in ("Traceback (most recent call last):", fault)]
+    healthy = (asking.DATA / "healthy.log").read_text()
+    log = tmp_path / "job.log"
+    for text in (healthy + "\n".join(quoted) + "\n", "\n".join(f"> {line}" for line in quoted) + "\n" + healthy):
+        log.write_text(text)
+        assert word(ask(oom_in_log, log)) == "ok:none"
+    log.write_text(healthy + f"(MegatronTrainRayActor pid=9) {fault}\n")
+    assert word(ask(oom_in_log, log)) != "ok:none"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.token_text import Vocabulary, by_share, read_vocabulary
+from probes.readers.token_text import Vocabulary, by_share, read_vocabulary
 
 
 def gpt2_letters() -> list[str]:
