@@ -54,7 +54,9 @@ def test_nothing_listens_afterwards(desk: Watched, tmp_path: Path) -> None:
     with pytest.raises(EvidenceError):
         desks.collect(desk, str(tmp_path / "gone"), ())
     (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "job.log").write_text("(RolloutManager pid=3) [2026-08-21 10:00:00] rollout.py:1 - Router launched\n")
+    (tmp_path / "run" / "job.log").write_text(
+        "(RolloutManager pid=3) [2026-08-21 10:00:00] rollout.py:1 - Router launched\n"
+    )
     desks.attach(desk, "small", "released", str(tmp_path / "run"))
     with pytest.raises(EvidenceError):
         desks.attach(desk, "small", "released", str(tmp_path / "gone"))
