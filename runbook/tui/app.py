@@ -44,6 +44,9 @@ from runbook.tui.wishes import Wish, Wishes
 TICK = 0.5
 """Seconds between two draws of running timers."""
 
+LATEST = 0.5
+"""Seconds after which the work begins at the latest: a page pushed before the first paint keeps that from coming."""
+
 
 class RunbookApp(App[Desk]):
     """The terminal UI over one desk. Its result is the desk of the session to turn to, None to leave."""
@@ -90,6 +93,7 @@ class RunbookApp(App[Desk]):
         self.pages = Pages(self.inbox.put)
         self.start_screen = StartScreen()
         self.guards_signals = False
+        self._begun = False
         self._start = start
         self._looking = not desk.state.items
         self._trouble_words = ""
@@ -109,12 +113,16 @@ class RunbookApp(App[Desk]):
                 loop.add_signal_handler(number, self.exit)
         self.start_screen.view = self.view()  # drawn as soon as the screen knows its size
         self.call_after_refresh(self._begin)
+        self.set_timer(LATEST, self._begin)
 
     def _begin(self) -> None:
-        """Take up the work after the first paint.
+        """Take up the work after the first paint, or when another page covered the first before it was painted.
 
         What was made until now stays, so the collector need not look at it again.
         """
+        if self._begun:
+            return
+        self._begun = True
         gc.freeze()
         gc.enable()
         self.inbox.open(asyncio.get_running_loop())

@@ -76,6 +76,7 @@ class Tokens(ScrollView, can_focus=True):
         self._starts: list[list[tuple[int, int]]] = []  # of each passage: (first piece, line), rising
         self._quiet: list[frozenset[int]] = []
         self._gutter = 0
+        self._opened = False  # nothing was moved since the reading came: however often it is laid out, it leads
         self._drawn_for: object = None
 
     def show_reading(self, view: View, reading: Reading, tail: tuple[Content, ...], *, at: tuple[int, int]) -> None:
@@ -86,6 +87,7 @@ class Tokens(ScrollView, can_focus=True):
         self.cursor = self._sane(at)
         self._lay(force=True)
         if fresh:
+            self._opened = True
             self.call_after_refresh(self._to_cursor, lead=True)
         self.refresh()
 
@@ -141,7 +143,7 @@ class Tokens(ScrollView, can_focus=True):
     def on_resize(self) -> None:
         """Wrap to the new width."""
         self._lay()
-        self._to_cursor()
+        self._to_cursor(lead=self._opened)
 
     def render_line(self, y: int) -> Strip:
         """Draw one line of the screen."""
@@ -225,6 +227,7 @@ class Tokens(ScrollView, can_focus=True):
 
     def go(self, at: tuple[int, int], *, lead: bool = False) -> None:
         """Put the cursor on a piece."""
+        self._opened = False
         self.cursor = self._sane(at)
         self._to_cursor(lead=lead)
         self.refresh()

@@ -6,7 +6,9 @@ import io
 import os
 import stat
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -570,3 +572,19 @@ async def test_a_session_that_is_opened_tells_what_it_lost(tmp_path: Path) -> No
     assert "not there now: soup" in told[1]
     opened.close()
     desk.close()
+
+
+async def test_the_work_begins_although_the_first_page_is_never_painted() -> None:
+    """A key quicker than the first paint covers that page before it is painted: what threads bring is taken anyhow."""
+
+    class Covered(RunbookApp):
+        def call_after_refresh(self, callback: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
+            """Leave out what waits for the first paint."""
+            return callback == self._begin or super().call_after_refresh(callback, *args, **kwargs)
+
+    with a_desk() as desk:
+        app = Covered(desk)
+        async with app.run_test() as pilot:
+            brought: list[str] = []
+            app.inbox.put(lambda: brought.append("here"))
+            await until(pilot, lambda: bool(brought))
