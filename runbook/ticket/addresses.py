@@ -94,7 +94,7 @@ def _is_meant(text: str, match: re.Match[str]) -> bool:
     private, large = _is_private(quad), max(map(int, quad.split("."))) >= _LARGE
     if _VERSION_BEFORE.search(text, before, match.start()):
         # "run_10.1.2.200_log" is none: what is large and private is an address whatever joins it to a name.
-        return private and large and text[match.start() - 1] in "_-"
+        return private and large and text[match.start() - 1] in "_-+"
     if private or large:
         return True
     said = _SAID_BEFORE.search(text, before, match.start()) or _SAID_AFTER.match(text, match.end())

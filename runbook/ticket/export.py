@@ -23,6 +23,7 @@ from runbook.private import write_whole
 from runbook.session.lock import login_name
 from runbook.session.state import SessionState
 from runbook.ticket.build import transcript
+from runbook.ticket.outgoing import Outgoing
 from runbook.ticket.redact import Identity, Key, redact_transcript
 from runbook.ticket.renderers import Renderer, formats, renderer
 from runbook.ticket.scan import scan
@@ -31,7 +32,7 @@ from runbook.ticket.transcript import Transcript
 if TYPE_CHECKING:
     from runbook.session.desk import Desk
 
-__all__ = ["KEY_FILE", "finish", "formats", "local_identity", "tool_facts", "write_ticket"]
+__all__ = ["KEY_FILE", "finish", "formats", "local_identity", "prepare", "tool_facts", "write_ticket"]
 
 KEY_FILE = "pseudonyms.json"
 """Name of the key in the session folder: who is user-1. It never leaves."""
@@ -54,9 +55,27 @@ def write_ticket(
     Raises RedactionError, and writes nothing, when the finished ticket still holds something private; UsageError or
     SessionError when it cannot be written there.
     """
-    chosen = renderer(format)
     if output not in (None, "-"):
         _check_target(output or "", desk.state.root, overwrite=overwrite, into_run=into_run)
+    leaving = prepare(desk, format, session, hide=hide, keep_key=output is None)
+    if output == "-":
+        sys.stdout.buffer.write(leaving.body)
+        sys.stdout.buffer.flush()
+        return None
+    path = output or _free_name(session, leaving.suffix)
+    write_private(path, leaving.body, overwrite=overwrite)
+    return Path(path)
+
+
+def prepare(
+    desk: Desk, format: str, session: str | os.PathLike[str], *, hide: Sequence[str] = (), keep_key: bool = False
+) -> Outgoing:
+    """Return the finished ticket of a session in one format: the one way out.
+
+    session, hide: as `write_ticket`. keep_key: it is an error when the key to the pseudonyms cannot be kept. Raises
+    RedactionError when the finished ticket still holds something private.
+    """
+    chosen = renderer(format)
     state = desk.state
     raw = transcript(
         state,
@@ -68,15 +87,10 @@ def write_ticket(
         facts=tool_facts(),
     )
     key_path = os.path.join(session, KEY_FILE)
-    content, key = finish(raw, chosen, local_identity(people_of(state), hide), _read_key(key_path))
-    _keep_key(key_path, key, needed=output is None)
-    if output == "-":
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
-        return None
-    path = output or _free_name(session, chosen.suffix)
-    write_private(path, content, overwrite=overwrite)
-    return Path(path)
+    hidden, key = redact_transcript(raw, local_identity(people_of(state), hide), _read_key(key_path))
+    content = _looked_through(chosen, chosen.render(hidden), key)
+    _keep_key(key_path, key, needed=keep_key)
+    return Outgoing(hidden.title, format, chosen.suffix, content)
 
 
 def people_of(state: SessionState) -> tuple[str, ...]:
@@ -91,7 +105,11 @@ def finish(raw: Transcript, chosen: Renderer, identity: Identity, key: Key | Non
     Raises RedactionError naming the place when the second look finds anything; no secret stands in the message.
     """
     hidden, key = redact_transcript(raw, identity, key)
-    content = chosen.render(hidden)
+    return _looked_through(chosen, chosen.render(hidden), key), key
+
+
+def _looked_through(chosen: Renderer, content: bytes, key: Key) -> bytes:
+    """Return the finished content when nothing private is left in it, else raise RedactionError naming the place."""
     for name, text in chosen.read(content):
         left = scan(text, key.words)
         if left:
@@ -105,7 +123,7 @@ def finish(raw: Transcript, chosen: Renderer, identity: Identity, key: Key | Non
                 word=first.word,
                 shown=first.shown,
             )
-    return content, key
+    return content
 
 
 def local_identity(people: Sequence[str] = (), hide: Sequence[str] = ()) -> Identity:

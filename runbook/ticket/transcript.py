@@ -268,6 +268,7 @@ class Transcript(msgspec.Struct, frozen=True):
     that found nothing wrong say. asked: titles of the flows whose first question the evidence answered. problems:
     findings that say that something is wrong, those of confirmed causes first. walked: whether people walked a flow.
     matrices: grids of experiments, filled as far as they were run. runs: all runs side by side, None for one run.
+    where: where the session stands, in at most five lines. seen: what the ledger knows of earlier incidents like this.
     began, changed: of the session.
     """
 
@@ -295,6 +296,8 @@ class Transcript(msgspec.Struct, frozen=True):
     experiments: tuple[Experiment, ...] = ()
     matrices: tuple[Table, ...] = ()
     runs: Table | None = None
+    where: tuple[str, ...] = ()
+    seen: tuple[str, ...] = ()
     redaction: tuple[Hidden, ...] = ()
 
     @property
