@@ -8,7 +8,7 @@ out otherwise. Why the two conditions: docs/decisions/0003-confirmed.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 
 import msgspec
@@ -33,7 +33,7 @@ class Verdicted(msgspec.Struct, frozen=True):
 
     node: the leaf. by: the findings that decided it, for a confirmed cause those on the edge into it, for a
     ruled-out one those that closed the way. consequences: causes that follow from this one. open: number of
-    undecided nodes on the shortest way to a possible cause.
+    undecided nodes on the shortest way to a possible cause. led: on some way to it a finding warns of something.
     """
 
     cause: str
@@ -44,6 +44,7 @@ class Verdicted(msgspec.Struct, frozen=True):
     by: tuple[Finding, ...] = ()
     consequences: tuple[str, ...] = ()
     open: int = 0
+    led: bool = False
 
     @property
     def citations(self) -> tuple[Citation, ...]:
@@ -66,9 +67,9 @@ class Open(msgspec.Struct, frozen=True):
 class Report(msgspec.Struct, frozen=True):
     """The outcome of triage.
 
-    causes: confirmed in rank order, then possible, nearest first. clear: (flow, node) of each leaf at which evidence
-    alone found nothing wrong. asked: flows whose first question evidence answered. main: the first flow. warned: some
-    finding tells of a problem or a warning.
+    causes: confirmed in rank order, then possible, those first to which something that went wrong leads. clear: (flow,
+    node) of each leaf at which evidence alone found nothing wrong. asked: flows whose first question evidence answered.
+    main: the first flow. warned: some finding tells of a problem or a warning.
     """
 
     causes: tuple[Verdicted, ...]
@@ -86,7 +87,7 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def possible(self) -> tuple[Verdicted, ...]:
-        """Return the possible causes, nearest first."""
+        """Return the possible causes, the likeliest first."""
         return tuple(cause for cause in self.causes if cause.standing is Standing.POSSIBLE)
 
 
@@ -97,8 +98,12 @@ class _Reached(msgspec.Struct):
     """Every edge of some path to it was decided by evidence."""
     distance: int = 1 << 30
     """Fewest undecided nodes on a path to it."""
+    led: bool = False
+    """On some path to it a finding warns of something."""
     edges: list[tuple[str, Decision]] = []
 
+
+_BAD = (Verdict.PROBLEM, Verdict.WARNING)
 
 NO_PROBE = Text("No probe can answer this; a person has to.", "没有探针能回答，需要人来判断。")
 NOT_ASKED = Text("Its probes were not run.", "相应的探针没有运行。")
@@ -136,6 +141,7 @@ def evaluate(
             after = reached[target]
             after.proven = after.proven or (state.proven and decided)
             after.distance = min(after.distance, state.distance + (0 if decided else 1))
+            after.led = after.led or state.led or (decided and any(f.verdict in _BAD for f in decision.findings))
             after.edges.append((name, decision))
     verdicts: list[Verdicted] = []
     clear: list[tuple[str, str]] = []
@@ -174,7 +180,7 @@ def _verdict(
         by = tuple({id(finding): finding for finding in proving}.values())
         return Verdicted(cause, Standing.CONFIRMED, flow, name, node, by)
     if state.edges:
-        return Verdicted(cause, Standing.POSSIBLE, flow, name, node, open=state.distance)
+        return Verdicted(cause, Standing.POSSIBLE, flow, name, node, open=state.distance, led=state.led)
     return Verdicted(cause, Standing.RULED_OUT, flow, name, node, closed_by.get(name, ()))
 
 
@@ -241,14 +247,25 @@ def triage(
     every = list(best.values())
     confirmed = rank([v for v in every if v.standing is Standing.CONFIRMED], vocabulary)
     possible = sorted(
-        (v for v in every if v.standing is Standing.POSSIBLE), key=lambda v: (v.flow not in asked, v.open)
+        (v for v in every if v.standing is Standing.POSSIBLE), key=lambda v: _likely(v, every_flow, vocabulary)
     )
     ruled_out = tuple(v for v in every if v.standing is Standing.RULED_OUT)
-    warned = any(finding.verdict in (Verdict.PROBLEM, Verdict.WARNING) for finding in findings.values())
+    warned = any(finding.verdict in _BAD for finding in findings.values())
     main = next((flow.flow for flow in every_flow), "")
     return Report(
         (*confirmed, *possible), ruled_out, tuple(unknown), tuple(clear), tuple(asked), main=main, warned=warned
     )
+
+
+def _likely(verdict: Verdicted, flows: Sequence[Flow], vocabulary: Mapping[str, Cause]) -> tuple[bool, int, int, int]:
+    """Return a key that sorts possible causes.
+
+    First those to which something that went wrong leads; then what stops the job before what is hygiene, the flows in
+    their order, and the nearest first.
+    """
+    known = vocabulary.get(verdict.cause)
+    place = next(i for i, flow in enumerate(flows) if flow.flow == verdict.flow)
+    return (not verdict.led, known.severity if known is not None else 0, place, verdict.open)
 
 
 def _merged(known: Verdicted, other: Verdicted) -> Verdicted:
@@ -259,8 +276,8 @@ def _merged(known: Verdicted, other: Verdicted) -> Verdicted:
     return other if _closeness(other) < _closeness(known) else known
 
 
-def _closeness(verdict: Verdicted) -> tuple[int, int]:
-    return (list(Standing).index(verdict.standing), verdict.open)
+def _closeness(verdict: Verdicted) -> tuple[int, bool, int]:
+    return (list(Standing).index(verdict.standing), not verdict.led, verdict.open)
 
 
 def settling(unknown: Iterable[Open]) -> list[tuple[tuple[str, ...], tuple[Open, ...]]]:

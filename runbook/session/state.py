@@ -13,7 +13,8 @@ from msgspec.structs import replace as change
 
 from runbook.evidence import Evidence, Item
 from runbook.finding import Finding
-from runbook.flow.model import Cause, Flow
+from runbook.flow.model import Cause, Flow, Node
+from runbook.placeholders import filled
 from runbook.session import events as ev
 from runbook.triage import Report, triage
 from runbook.walk import By, Decision, How, Step, Walk, answer, back, decide, fits
@@ -36,7 +37,8 @@ class SessionState(msgspec.Struct, frozen=True):
     (run, probe id) to the latest finding. attached: (flow, node) to the name of the run attached to that experiment.
     copies: (flow, node) to the latest changed copy that was written for that experiment. runs: every attached run in
     order, also one that gave way to another, with its RUN. arrivals: run to how it was attached. current: flow in
-    front. flow_hashes: as recorded when the session began. began, changed: seconds since the epoch.
+    front. flow_hashes: as recorded when the session began. began, changed: seconds since the epoch. by: who was at work
+    last.
     """
 
     revision: int = 0
@@ -57,6 +59,7 @@ class SessionState(msgspec.Struct, frozen=True):
     current: str = ""
     began: float = 0.0
     changed: float = 0.0
+    by: str = ""
 
     def evidence(self, run: str = "") -> Evidence:
         """Return the evidence of one run of the session."""
@@ -99,7 +102,14 @@ class SessionState(msgspec.Struct, frozen=True):
             if self.arrivals[run].lacks:
                 continue
             experiments.setdefault(flow, {})[node] = self.findings_of(run)
-        return triage(flows, vocabulary, self.findings_of(), experiments)
+        report = triage(flows, vocabulary, self.findings_of(), experiments)
+        evidence = self.evidence()
+        causes = tuple(change(c, leaf=filled(c.leaf, evidence, c.citations)) for c in report.causes)
+        return change(report, causes=causes)
+
+    def node(self, flow: Flow, id: str) -> Node:
+        """Return a node whose commands name the evidence of the run that it is about."""
+        return filled(flow.nodes[id], self.evidence(self.run_at(flow, id) or ""))
 
 
 def fold(state: SessionState, record: ev.Record, flows: Mapping[str, Flow]) -> SessionState:
@@ -121,6 +131,7 @@ def _apply(event: ev.Event, state: SessionState, t: float, flows: Mapping[str, F
 @_apply.register
 def _(event: ev.Opened, state: SessionState, t: float, flows: Mapping[str, Flow]) -> SessionState:
     who = state.who if not event.who or event.who in state.who else (*state.who, event.who)
+    state = change(state, by=event.who or state.by)
     if state.version:
         return change(state, who=who)
     return change(state, who=who, version=event.version, root=event.root, flow_hashes=event.flows)

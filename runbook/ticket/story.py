@@ -86,7 +86,7 @@ def next_action(make: Speaker, session: str = "") -> tr.Next:
         flow, name, node = confirmed[0].flow, confirmed[0].node, confirmed[0].leaf
         heading = make.word("next.fix", title=make.title(confirmed[0].cause))
     elif leaf is not None:
-        flow, name, node = leaf[0].flow, leaf[1], leaf[0].nodes[leaf[1]]
+        flow, name, node = leaf[0].flow, leaf[1], make.state.node(leaf[0], leaf[1])
         heading = make.word("next.reached", title=make.title(leaf[2]))
     else:
         return _settle(make)
@@ -124,7 +124,7 @@ def _settle(make: Speaker) -> tr.Next:
     chosen = chosen or next(iter(opens.values()), None)
     if chosen is None:
         return tr.Next(make.word("next.none"))
-    node = make.flows[chosen.flow].nodes[chosen.node]
+    node = make.state.node(make.flows[chosen.flow], chosen.node)
     actions = tuple(do(make, action) for action in node.actions)
     if node.change is not None:
         actions = (tr.Do(make.word("next.experiment"), change=node.change.lines()), *actions)

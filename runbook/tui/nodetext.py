@@ -37,7 +37,7 @@ def citations(view: View, flow: Flow, node_id: str) -> tuple[Citation, ...]:
 
 def node_text(view: View, flow: Flow, node_id: str, width: int, chosen: int) -> Content:
     """Return everything about a node for a pane of `width` cells. chosen: index of the chosen citation."""
-    node = flow.nodes[node_id]
+    node = view.state.node(flow, node_id)
     blocks = [_breadcrumb(view, flow, node_id, width), _head(view, flow, node_id, node, width)]
     if node.note is not None:
         bar = Content.styled(f"{view.signs.bar} ", view.ink.dim)

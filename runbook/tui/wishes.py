@@ -162,7 +162,7 @@ class Wishes:
             app.copy_to_clipboard(copy.command)
             app.deeds.keep_command(copy.command, f"{wish.flow}-{wish.node}.sh", self._copied)
             return
-        actions = app.desk.catalog.flows[wish.flow].nodes[wish.node].actions
+        actions = app.desk.state.node(app.desk.catalog.flows[wish.flow], wish.node).actions
         with_command = [i for i, action in enumerate(actions) if action.command]
         index = int(wish.target) if wish.target else next(iter(with_command), -1)
         if index not in with_command:

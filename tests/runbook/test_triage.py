@@ -150,7 +150,7 @@ def test_a_decided_node_closes_its_other_branches(data: st.DataObject) -> None:
 
 @given(st.data())
 def test_every_cause_stands_once_in_a_report(data: st.DataObject) -> None:
-    """A cause of several leaves and flows appears once, with its best standing; the nearest first."""
+    """A cause of several leaves and flows appears once, with its best standing; what is led to first, then flow by flow the nearest."""
     several = [data.draw(flows(name=name)) for name in ("one", "two")]
     known = data.draw(findings())
     report = triage(several, {}, known)
@@ -161,7 +161,7 @@ def test_every_cause_stands_once_in_a_report(data: st.DataObject) -> None:
     for verdict in everything:
         each = [v.standing for flow in several for v in evaluate(flow, known, {})[0] if v.cause == verdict.cause]
         assert verdict.standing is min(each, key=order.index)
-    nearness = [(v.flow not in report.asked, v.open) for v in report.possible]
+    nearness = [(not v.led, v.flow != "one", v.open) for v in report.possible]
     assert nearness == sorted(nearness)
     assert list(report.causes) == [*report.confirmed, *report.possible]
 
@@ -219,6 +219,21 @@ def test_an_experiment_is_decided_by_its_own_run() -> None:
     attached = {"small": {"released": {"small.text": says("small.text", Verdict.OK, "yes")}}}
     after = triage([SMALL], VOCABULARY, known, attached)
     assert standings(after) == {"not-loaded": "ruled_out", "buffer": "confirmed", "base": "ruled_out"}
+
+
+def test_possible_causes_to_which_a_fault_leads_come_first() -> None:
+    """A warned answer leads to the causes behind it, however near others are; what is hygiene comes last."""
+    ends = {name: Node(cause=name, fix=WORDS) for name in ("far", "near", "tidy")}
+    deep = Node(question=WORDS, probes=("p.more",), branches={"yes": "far", "no": "far"})
+    first = Node(question=WORDS, probes=("p.bad",), branches={"yes": "deep", "no": "deep"})
+    led = Flow("led", WORDS, WORDS, "first", {"first": first, "deep": deep, "far": ends["far"]})
+    near = Node(question=WORDS, probes=("p.none",), branches={"yes": "near", "no": "tidy"})
+    short = Flow("short", WORDS, WORDS, "start", {"start": near, "near": ends["near"], "tidy": ends["tidy"]})
+    vocabulary = {"tidy": Cause("-", WORDS, severity=2)}
+    report = triage([short, led], vocabulary, {"p.bad": says("p.bad", Verdict.WARNING, "yes")})
+    assert [verdict.cause for verdict in report.possible] == ["far", "near", "tidy"]
+    quiet = triage([short, led], vocabulary, {"p.bad": says("p.bad", Verdict.OK, "yes")})
+    assert not any(verdict.led for verdict in quiet.possible)
 
 
 def test_disagreeing_probes_leave_the_node_open() -> None:
