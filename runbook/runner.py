@@ -174,6 +174,8 @@ class Runner:
         for job in jobs:
             job.cancel()
         if self._inlet is not None:
+            with contextlib.suppress(OSError):
+                self._inlet.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits in it
             self._inlet.close()
 
     def __enter__(self) -> Runner:

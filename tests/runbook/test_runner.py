@@ -283,6 +283,20 @@ def test_a_closed_runner_has_answered_everything(evidence: Evidence, tmp_path: P
     wait_until_dead(pid)
 
 
+def test_a_closed_runner_leaves_no_thread_behind(evidence: Evidence) -> None:
+    """The thread that hears of progress ends with its runner."""
+    before = set(threading.enumerate())
+    answered: queue.Queue[Finding] = queue.Queue()
+    with Runner(("tests.runbook.misbehaving",)) as runner:
+        runner.start(bad.answers, evidence, answered.put)
+        answered.get(timeout=PATIENCE)
+        heard = [thread for thread in set(threading.enumerate()) - before if thread.name == "progress"]
+    assert heard
+    for thread in heard:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
 def test_functions_run_in_a_worker(rows: Rows) -> None:
     """`call` hands back the result of a module-level function, or the exception that it raised."""
     answers: queue.Queue[Any] = queue.Queue()
