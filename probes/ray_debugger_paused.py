@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Sequence
 
-from probes import logs
+from probes import logs, ray_live
 from probes.readers import joblog, logplace
 from probes.readers.debugger_lines import SIGNATURES, Stop, stops
 from probes.readers.logfiles import LogFile, window
@@ -43,6 +43,8 @@ def paused(evidence: Evidence, report: Progress) -> Finding:
     waiting = [stop for stop in standing if stop.attached is None]
     if waiting:
         return _waiting(waiting)
+    if (live := ray_live.paused(evidence)) is not None:
+        return live
     if attached := [stop for stop in standing if stop.attached is not None]:
         stop = attached[-1]
         return found(

@@ -12,38 +12,24 @@ slime/ray/placement_group.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from probes import faults, logs
+from probes import faults, logs, ray_live
+from probes.known import known
 from probes.logs import Scanned
 from probes.readers import joblog
 from probes.readers.joblog import Placed
-from probes.readers.logscan import Hit, signature
+from probes.readers.logscan import Hit
 from runbook.evidence import Evidence
 from runbook.finding import Citation, Finding, Measurement, Verdict, found, unknown
 from runbook.probe import Progress, probe
 
-_WAITS = signature(
-    "waits",
-    "Waiting for placement group of ",
-    r"Waiting for placement group of (\d+) GPUs \(elapsed ([\d.]+)s\): (\d+) GPUs registered with Ray, (\d+) available",
-)
-_MET = signature("met", ("actual_bundle_index:", "Router launched at ", "Timer train_wait start"))
-_NO_FIT = signature(
-    "no-fit",
-    "No available node types can fulfill resource request",
-    r"Error: No available node types can fulfill resource request",
-)
-_DIED = signature(
-    "died", "The actor died unexpectedly before finishing this task", r"ActorDiedError: The actor died unexpectedly"
-)
-_NODE = signature(
-    "node",
-    ("has been marked dead because the detector", "GCS may have been killed"),
-    r"The node with node id: .{1,400} has been marked dead because the detector has missed too many heartbeats"
-    r"|Failed to connect to GCS within .{1,40} GCS may have been killed",
-)
-_TRACEBACK = signature("traceback", "Traceback (most recent call last)")
+_WAITS = known("waits")
+_MET = known("met")
+_NO_FIT = known("no-fit")
+_DIED = known("died")
+_NODE = known("node")
+_TRACEBACK = known("traceback")
 _CLASS = re.compile(r"^\s*class_name: (\w+)")
 _PID = re.compile(r"^\s*pid: (\d+)")
 _DEATH = re.compile(rb"(?:worker process|its node) has died(?!.*INTENDED_\w+_EXIT)")
@@ -52,7 +38,7 @@ _DEATH = re.compile(rb"(?:worker process|its node) has died(?!.*INTENDED_\w+_EXI
 
 @probe(
     "ray.in_log",
-    needs="log",
+    needs="log|ray",
     answers=("pending", "actor-died", "engine-died", "none"),
     en="Does Ray report a pending placement group or a dead actor?",
     zh="Ray 是否报告了等待中的 placement group 或死亡的 actor？",
@@ -60,9 +46,16 @@ _DEATH = re.compile(rb"(?:worker process|its node) has died(?!.*INTENDED_\w+_EXI
 )
 def ray_in_log(evidence: Evidence, report: Progress) -> Finding:
     """Report a pending placement group, else an actor that died of nothing else in the log, else a lost node."""
+    if not evidence.paths("log"):
+        return ray_live.alone(evidence)
     signatures = (_WAITS, _MET, _NO_FIT, _DIED, _NODE, _TRACEBACK, faults.ENGINE_EXCEPTION, *faults.CUDA, *faults.OOM)
     scanned = logs.collect(evidence, report, signatures)
-    return _pending(scanned) or _died(scanned) or _node(scanned) or _none(scanned)
+    if (group := ray_live.placement(evidence)) is None:
+        group = _pending(scanned)
+    elif group.answer != "pending":
+        group = None
+    dead = group or _died(scanned) or ray_live.died(evidence, _told(scanned))
+    return dead or _node(scanned) or _none(scanned)
 
 
 def _pending(scanned: Scanned) -> Finding | None:
@@ -170,6 +163,14 @@ def _explained(scanned: Scanned, death: Hit, pid: int | None) -> bool:
         return True
     own = (hit for hit in scanned.standing(_TRACEBACK.label) if hit.file != death.file or hit.line < death.line)
     return pid is not None and any(joblog.parse(hit.raw).pid == pid for hit in own)
+
+
+def _told(scanned: Scanned) -> Callable[[int], bool]:
+    """Return whether a fault stands anywhere in the log, or a process with a pid printed a traceback of its own."""
+    labels = [each.label for each in (*faults.CUDA, *faults.OOM, faults.ENGINE_EXCEPTION)]
+    faulty = bool(scanned.standing(*labels))
+    own = {joblog.parse(hit.raw).pid for hit in scanned.of(_TRACEBACK.label)}
+    return lambda pid: faulty or pid in own
 
 
 def _none(scanned: Scanned) -> Finding:

@@ -1,0 +1,151 @@
+"""What Ray's live state adds to what probes read in the log: it tells of waits, deaths and stops that no line tells of.
+
+Older slime waits for its placement group without a word, an actor that nobody asks anything dies without a word, and
+of many processes that stop for a debugger the log names one or two. Only what the state proves is added, and only to
+logs of that very job (`ray_cluster.concerns`); where the state cannot be asked, the log alone answers and the `ray.*`
+probes say why. Invariant: without an address in the evidence nothing here does anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from probes import ray_actors, ray_cluster, ray_placement, ray_tasks
+from probes.ray_actors import Death
+from probes.ray_cluster import Live
+from probes.ray_nodes import address, lost_nodes, reason
+from probes.readers import ray_state
+from probes.readers.ray_http import RefusedError
+from runbook.evidence import Evidence
+from runbook.finding import Finding, Verdict, found, unknown
+
+
+def _live(evidence: Evidence) -> Live | None:
+    """Return the live job that the logs are of, None without an address or where it cannot be asked."""
+    if not evidence.paths("ray"):
+        return None
+    try:
+        live = ray_cluster.look(evidence.paths("ray"))
+    except RefusedError:
+        return None
+    return live if ray_cluster.concerns(evidence, live) else None
+
+
+def _deaths(live: Live) -> list[Death]:
+    try:
+        return ray_actors.deaths(ray_cluster.listed(live, "actors").records)
+    except RefusedError:
+        return []
+
+
+def placement(evidence: Evidence) -> Finding | None:
+    """Return whether a placement group of the job waits now, None where nobody can tell.
+
+    It weighs more than the log, which also holds what the autoscaler tells every driver of other jobs' requests.
+    """
+    live = _live(evidence)
+    if live is None or not live.job.live:
+        return None
+    try:
+        finding = ray_placement.standing(live)
+    except RefusedError:
+        return None
+    return finding if finding.verdict.decides else None
+
+
+def died(evidence: Evidence, explained: Callable[[int], bool]) -> Finding | None:
+    """Return that a trainer's or an engine's process vanished, None where none did.
+
+    explained: whether the log holds what explains the death of a process with this pid.
+    """
+    live = _live(evidence)
+    if live is None:
+        return None
+    for death in _deaths(live):
+        side = ray_cluster.side(death.actor)
+        if side is None or explained(int(death.actor.number("pid"))):
+            continue
+        if death.kind == "node":
+            return _with_its_node(live, death)
+        if death.kind == "vanished":
+            return found(
+                Verdict.PROBLEM,
+                "engine-died" if side == "rollout" else "actor-died",
+                f"The process of {death.who} vanished, as Ray tells, and no log that is here says why.",
+                f"Ray 显示 {death.who} 的进程消失，现有日志没有说明原因。",
+                citations=(death.actor.cite(),),
+            )
+    return None
+
+
+def _with_its_node(live: Live, death: Death) -> Finding:
+    """Return the unknown of an actor whose node died: no cause of its own, and the node's reason is told."""
+    try:
+        lost = lost_nodes(live, ray_state.listed(live.address, "nodes").records)
+    except RefusedError:
+        lost = []
+    node = next((one for one in lost if one.text("node_id") == death.actor.text("node_id")), None)
+    where = address(node) if node else "its node"
+    why = f": {reason(node)}" if node and reason(node) else ""
+    return unknown(
+        f"{death.who} died with {where}{why}.",
+        f"{death.who} 随节点 {where if node else ''} 一起死亡{why}。",
+        settle_en="Look into raylet.out, gcs_server.out and dmesg of the node.",
+        settle_zh="查看该节点的 raylet.out、gcs_server.out 与 dmesg。",
+        slots=("log",),
+        citations=(death.actor.cite(), *((node.cite(),) if node else ())),
+    )
+
+
+def host_memory(evidence: Evidence) -> Finding | None:
+    """Return that Ray's memory monitor killed an actor of the job, None where it killed none."""
+    live = _live(evidence)
+    killed = [death for death in _deaths(live) if death.kind == "host-oom"] if live is not None else []
+    if not killed:
+        return None
+    first = killed[0]
+    return found(
+        Verdict.PROBLEM,
+        "host",
+        f"Ray's memory monitor killed {first.who} of the job: {first.said}.",
+        f"Ray 的内存监控杀死了任务的 {first.who}：{first.said}。",
+        citations=(first.actor.cite(len(killed)),),
+    )
+
+
+def paused(evidence: Evidence) -> Finding | None:
+    """Return that a debugger holds processes of the job, None where it holds none."""
+    live = _live(evidence)
+    if live is None or not live.job.live:
+        return None
+    try:
+        listed = ray_tasks.unfinished(live)
+        waiting = ray_tasks.held(live, listed.records)
+    except RefusedError:
+        return None
+    return ray_tasks.stopped(live, waiting, listed) if waiting else None
+
+
+def alone(evidence: Evidence) -> Finding:
+    """Return what the state says where no log is at hand: a group that waits, a process that vanished, or neither."""
+    group = placement(evidence)
+    finding = group if group is not None and group.answer == "pending" else died(evidence, lambda _: False)
+    if finding is not None:
+        return finding
+    try:
+        live = ray_cluster.look(evidence.paths("ray"))
+        group = ray_placement.standing(live)
+        actors = ray_cluster.listed(live, "actors")
+    except RefusedError as error:
+        return ray_cluster.refused(error)
+    if group.answer != "placed":
+        return group
+    if actors.gap:
+        return ray_cluster.partial(actors.gap)
+    return found(
+        Verdict.OK,
+        "none",
+        f"Ray tells neither of a placement group of {live.name} that waits nor of an actor that vanished.",
+        f"Ray 未显示 {live.name} 有等待中的 placement group 或消失的 actor。",
+        citations=group.citations,
+    )
