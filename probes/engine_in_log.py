@@ -13,43 +13,20 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from probes import faults, logs
+from probes.known import known
 from probes.logs import Scanned
 from probes.readers import joblog
-from probes.readers.logscan import Hit, signature
+from probes.readers.logscan import Hit
 from runbook.evidence import Evidence
 from runbook.finding import Finding, Verdict, found
 from runbook.probe import Progress, probe
 
-_UPDATE = signature(
-    "update-failed",
-    (
-        "Failed to update parameter online", "in update_weights_from_", "in _update_weights_from_",
-        "Weight version mismatch after disk reload!",
-    ),
-    r"Failed to update parameter online: |Weight version mismatch after disk reload!"
-    r'|File "[^"]{0,300}sglang/[^"]{1,300}", line \d+, in _?update_weights_from_\w+',
-)  # fmt: skip
-_STATUS = signature("status", "retrying... (attempt ", r"Status/(\d{3}), retrying\.\.\. \(attempt (\d+)/(\d+)")
-_RAISED = signature(
-    "raised",
-    "HTTPStatusError: ",
-    r"HTTPStatusError: (?:Server|Client) error '(\d{3}) [^']{1,40}' for url '[^']*/generate'",
-)
-_GAVE_UP = signature(
-    "unreachable",
-    ("reached, failing... (url=", "Health check failed for rollout engine", "Server process terminated unexpectedly"),
-    r"Max retries \(\d+\) reached, failing\.\.\. \(url=|Health check failed for rollout engine \d+ .{0,80}Killing actor"
-    r"|Exception: Server process terminated unexpectedly",
-)
-_SILENT = signature(
-    "unresponsive",
-    ("atchdog timeout (self.watchdog_timeout=", "Server couldn't get a response from detokenizer"),
-    r"[Ww]atchdog timeout \(self\.watchdog_timeout=(?!.*self\.soft=True)"
-    r"|Health check failed\. Server couldn't get a response",
-)
-_DEEPEP = signature(
-    "deepep-on", ("DeepEP", "deepep"), r"for DeepEP communication|\[DeepEP\]|DeepEP (?:MoE|mode|buffer)"
-)
+_UPDATE = known("update-failed")
+_STATUS = known("status")
+_RAISED = known("raised")
+_GAVE_UP = known("unreachable")
+_SILENT = known("unresponsive")
+_DEEPEP = known("deepep-on")
 _DEEPEP_ERROR = re.compile(r"deep_?ep|nvshmem", re.IGNORECASE)
 _FAULTS = (*faults.CUDA[:3], *faults.OOM)
 _LASTING = frozenset({_UPDATE.label})

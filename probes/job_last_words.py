@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from probes import faults, logs
+from probes.known import known
 from probes.logs import Scanned
 from probes.readers import joblog, logfiles, logplace
 from probes.readers.joblog import Frame, Placed
@@ -24,7 +25,7 @@ from runbook.finding import Finding, Verdict, found
 from runbook.probe import Progress, probe
 from runbook.text import sanitise
 
-TRACEBACK = signature("traceback", "Traceback (most recent call last)")
+TRACEBACK = known("traceback")
 SIGNAL = signature(
     "signal",
     (
@@ -98,7 +99,7 @@ def last_words(evidence: Evidence, report: Progress) -> Finding:
 def _exception(scanned: Scanned, *, ended: bool) -> Finding | None:
     """Report the last exception that nobody caught; where the job's end is told, any last one."""
     hits = scanned.standing(TRACEBACK.label)[-_LOOKED_AT:]
-    spoken = [hit for hit in hits if _uncaught(hit)]
+    spoken = [hit for hit in hits if uncaught(hit)]
     if not spoken and ended:
         spoken = hits
     for hit in reversed(spoken):
@@ -165,7 +166,7 @@ def _succeeded(scanned: Scanned) -> Finding | None:
     )
 
 
-def _uncaught(hit: Hit) -> bool:
+def uncaught(hit: Hit) -> bool:
     """Whether a traceback was printed by Python itself as its process ended."""
     line = joblog.parse(hit.raw)
     if line.actor is not None or line.time is not None or not line.message.startswith("Traceback"):

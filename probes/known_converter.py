@@ -8,18 +8,14 @@ lines are shown and leave the question open.
 from __future__ import annotations
 
 from probes import logs
+from probes.known import known
 from probes.readers import joblog
-from probes.readers.logscan import signature
 from runbook.evidence import Evidence
 from runbook.finding import Finding, Verdict, found, unknown
 from runbook.probe import Progress, probe
 
-REFUSED = signature(
-    "converter",
-    ("Unsupported model: ", "Unknown parameter name: "),
-    r"ValueError: (?:Unsupported model: \w|Unknown parameter name: \w)",
-)
-NOT_HELD = signature("not-held", " not found in params_dict")
+REFUSED = known("converter")
+NOT_HELD = known("not-held")
 
 
 @probe(

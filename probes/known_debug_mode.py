@@ -9,31 +9,21 @@ ends in an AttributeError (slime/utils/arguments.py; slime#1938). Without the fl
 from __future__ import annotations
 
 from probes import logs
+from probes.known import entries, known
 from probes.readers import joblog
-from probes.readers.logscan import Hit, signature
+from probes.readers.logscan import Hit
 from probes.settings import Settings, not_told, read_settings, switched
 from runbook.evidence import Evidence
 from runbook.finding import Finding, Verdict, found
 from runbook.probe import Progress, probe
 
-GROUP = signature(
-    "no-group",
-    "is not initialized",
-    r"AssertionError: [\w -]{0,60}\bparallel group\b[\w -]{0,60}is not initialized",
-)
-ARGUMENT = signature(
-    "no-argument",
-    "'Namespace' object has no attribute 'sglang_",
-    r"AttributeError: 'Namespace' object has no attribute 'sglang_\w+'",
-)
-_MODES = {
-    GROUP.label: (("debug-rollout-only",), "Megatron is not set up", "不会初始化 Megatron"),
-    ARGUMENT.label: (
-        ("debug-train-only", "load-debug-rollout-data"),
-        "SGLang's arguments are not parsed",
-        "不会解析 SGLang 的参数",
-    ),
+GROUP = known("no-group")
+ARGUMENT = known("no-argument")
+_WORDS = {
+    GROUP.label: ("Megatron is not set up", "不会初始化 Megatron"),
+    ARGUMENT.label: ("SGLang's arguments are not parsed", "不会解析 SGLang 的参数"),
 }
+"""What a mode leaves out; which flags set the mode is told by the entry."""
 
 
 @probe(
@@ -51,8 +41,8 @@ def debug_mode_in_log(evidence: Evidence, report: Progress) -> Finding:
     settings = read_settings(evidence) if hits else Settings()
     undecided: Hit | None = None
     for hit in hits:
-        flags, en, zh = _MODES[hit.label]
-        for flag in flags:
+        en, zh = _WORDS[hit.label]
+        for flag in entries()[hit.label].flags:
             on, mode = switched(settings, flag)
             if on and mode is not None:
                 return found(

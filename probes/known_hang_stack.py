@@ -10,19 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from probes.known import known
 from probes.logs import Scanned
 from probes.readers import joblog
 from probes.readers.joblog import Frame
-from probes.readers.logscan import Hit, signature
+from probes.readers.logscan import Hit
 
-WAITS = signature(
-    "stack-waits",
-    "torch/distributed/distributed_c10d.py",
-    r"\w+ \((?:[^\s()]{0,300}/)?torch/distributed/distributed_c10d\.py:\d+\)"
-    r'|File "[^"]{0,300}torch/distributed/distributed_c10d\.py", line \d+ in \w+$',
-)
+WAITS = known("stack-waits")
 """py-spy prints `gather (torch/distributed/distributed_c10d.py:4264)`; faulthandler, unlike a traceback, no comma."""
-SAVED = signature("saved", "successfully saved checkpoint from iteration")
+SAVED = known("saved")
 
 _PHASES = (
     ("checkpoint-save", re.compile(r"save_checkpoint|save_model|save_hf_model\w*|save_state_dict\w*")),

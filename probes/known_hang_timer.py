@@ -14,15 +14,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from probes import faults
+from probes.known import known
 from probes.known_nccl import ERROR, TIMEOUT
 from probes.readers import joblog
 from probes.readers.logfiles import LogFile, window
-from probes.readers.logscan import Hit, signature
+from probes.readers.logscan import Hit
 from probes.readers.timers import TIMER, WAIT
 from runbook.finding import Citation, cite
 
-RESTART = signature("restart", " end of arguments ", r"-{10,} end of arguments -{10,}")
-ENDED = signature("ended", ("Traceback (most recent call last)", "ActorDiedError", "RayTaskError("))
+RESTART = known("restart")
+ENDED = known("ended")
 SIGNATURES = (TIMER, RESTART, ENDED, ERROR, TIMEOUT, *faults.CUDA, *faults.OOM, faults.ENGINE_EXCEPTION)
 """What a scan for open phases looks for."""
 PHASES = (

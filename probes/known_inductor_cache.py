@@ -12,18 +12,15 @@ import re
 from collections.abc import Sequence
 
 from probes import logs
+from probes.known import known
 from probes.readers import joblog
 from probes.readers.joblog import Placed
-from probes.readers.logscan import Hit, signature
+from probes.readers.logscan import Hit
 from runbook.evidence import Evidence
 from runbook.finding import Citation, Finding, Verdict, found
 from runbook.probe import Progress, probe
 
-LINE = signature(
-    "json-error",
-    "JSONDecodeError: ",
-    r"JSONDecodeError: (?:Expecting|Extra data|Unterminated|Invalid|Illegal|Unexpected)",
-)
+LINE = known("json-error")
 _WRAPPED = re.compile(r"(?:InductorError|BackendCompilerFailed): (?:backend='inductor' raised:)?")
 _INDUCTOR = re.compile(r"(?:^|/)torch/_inductor/")
 _DECODER = re.compile(r"(?:^|/)json/(?:__init__|decoder|scanner)\.py$")

@@ -7,41 +7,18 @@ hf_to_megatron/, transformers' AutoConfig. A line of none of these kinds is `oth
 
 from __future__ import annotations
 
-import re
-
 from probes import logs
+from probes.known import known
 from probes.megatron_load_log import load_log
 from runbook.evidence import Evidence
 from runbook.finding import Finding, Verdict, found, not_applicable
 from runbook.probe import Progress, probe
 
-_KINDS = (
-    ("optimizer", re.compile(r"Unable to load (?:optimizer|rng state) from checkpoint")),
-    ("model-type", re.compile(r"Unsupported HuggingFace model type: ")),
-    ("critic-head", re.compile(r"Global shape mismatch for loaded .{1,200}expected \(\(1, .{1,100}output_layer")),
-    (
-        "shape",
-        re.compile(
-            r"Global shape mismatch for loaded|Shape mismatch loading |value from checkpoint \(.{1,200}\) is not equal"
-        ),
-    ),
-    (
-        "folder",
-        re.compile(
-            r"Unrecognized model in |is not a distributed checkpoint|Checkpoint directory .{1,300} does not exist"
-            r"|Did you specify the wrong folder\?|ref_load .{1,300} does not exist|'--exit-on-missing-checkpoint' set"
-            r"|does not appear to have a file named config\.json"
-        ),
-    ),
-    (
-        "files",
-        re.compile(
-            r"FileNotFoundError: |Common file |ERROR: Invalid metadata file |HuggingFace checkpoint does not contain "
-            r"|PytorchStreamReader failed|EOFError: "
-        ),
-    ),
+_KINDS = tuple(
+    (known(f"load-{answer}"), answer)
+    for answer in ("optimizer", "model-type", "critic-head", "shape", "folder", "files")
 )
-"""The answer and the lines it stands for; the first that fits counts, so the special stands before the general."""
+"""The answer that an entry stands for; the first that fits counts, so the special stands before the general."""
 
 _WORDS = {
     "optimizer": ("the folder has no optimizer or rng state to resume from", "目录里没有可续训的优化器或 rng 状态"),
@@ -69,7 +46,8 @@ def load_error(evidence: Evidence, report: Progress) -> Finding:
     if load.answer != "failed" or not load.citations:
         return not_applicable("The log shows no load that failed.", "日志没有显示加载失败。")
     line = load.citations[0]
-    kind = next((name for name, pattern in _KINDS if pattern.search(line.excerpt)), "other")
+    said = line.excerpt.encode()
+    kind = next((name for each, name in _KINDS if each.pattern.search(said)), "other")
     en, zh = _WORDS.get(kind, ("the error is none of the known kinds", "报错不属于已知的类型"))
     return found(
         Verdict.WARNING if kind == "other" else Verdict.PROBLEM,

@@ -12,27 +12,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from probes import faults, logs
+from probes.known import known
 from probes.logs import Scanned
 from probes.readers import joblog
 from probes.readers.joblog import Placed
-from probes.readers.logscan import Hit, signature
+from probes.readers.logscan import Hit
 from runbook.evidence import Evidence
 from runbook.finding import Finding, Verdict, found, unknown
 from runbook.probe import Progress, probe
 
-ERROR = signature(
-    "nccl-error",
-    ("DistBackendError", "NCCL error in: "),
-    r"DistBackendError: |RayTaskError\(DistBackendError\)|NCCL error in: [^ ,]{1,400}:\d+, ",
-)
-TIMEOUT = signature(
-    "nccl-timeout",
-    "Watchdog caught collective operation timeout: ",
-    r"Watchdog caught collective operation timeout: WorkNCCL\(",
-)
-_REFUSED = signature("nccl-alloc", "Failed to CUDA calloc", r"Failed to CUDA calloc (?:async )?\d+ bytes")
-_DIED = signature("died", "ActorDiedError: ", r"ActorDiedError: The actor (?:died|is dead)")
-_TRACEBACK = signature("traceback", "Traceback (most recent call last)")
+ERROR = known("nccl-error")
+TIMEOUT = known("nccl-timeout")
+_REFUSED = known("nccl-alloc")
+_DIED = known("actor-dead")
+_TRACEBACK = known("traceback")
 _EXPLAINING = (*faults.CUDA, *faults.OOM, faults.ENGINE_EXCEPTION, _DIED)
 _LOOKED_AT = 40
 """Tracebacks before the first complaint of NCCL that are read."""

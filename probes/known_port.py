@@ -8,22 +8,13 @@ about an address are no failure, nor is a line that quotes the words in the midd
 from __future__ import annotations
 
 from probes import logs
+from probes.known import known
 from probes.readers import joblog
-from probes.readers.logscan import signature
 from runbook.evidence import Evidence
 from runbook.finding import Finding, Verdict, found
 from runbook.probe import Progress, probe
 
-TAKEN = signature(
-    "address-taken",
-    ("ddress already in use", "error while attempting to bind on address", "EADDRINUSE"),
-    r"OSError: \[Errno 98\] (?:Address already in use|error while attempting to bind on address)"
-    r"|ERROR: +\[Errno 98\] error while attempting to bind on address"
-    r"|ZMQError: Address already in use"
-    r"|(?:DistNetworkError|RuntimeError): The server socket has failed to listen on any local network address\."
-    r".{0,400}(?:EADDRINUSE|Address already in use)"
-    r"|panicked at .{0,200}Address already in use|Error: .{0,120}Address already in use \(os error 98\)",
-)
+TAKEN = known("address-taken")
 
 
 @probe(

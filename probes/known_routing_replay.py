@@ -8,26 +8,14 @@ later: slime/backends/megatron_utils/actor.py (fill_routing_replay), slime/utils
 from __future__ import annotations
 
 from probes import logs
+from probes.known import known
 from probes.readers import joblog
-from probes.readers.logscan import signature
 from runbook.evidence import Evidence
 from runbook.finding import Finding, Verdict, found
 from runbook.probe import Progress, probe
 
-MISSING = signature(
-    "routing-missing",
-    ("rollout_routed_experts is required", "KeyError: 'routed_experts'", "Cannot append partial routed experts"),
-    r"ValueError: rollout_routed_experts is required in rollout_data when use_rollout_routing_replay is set"
-    r"|KeyError: 'routed_experts'"
-    r"|ValueError: Cannot append partial routed experts without existing routed experts",
-)
-MISFIT = signature(
-    "routing-misfit",
-    ("SGLang routed_experts", "Existing routed experts shorter"),
-    r"ValueError: (?:SGLang routed_experts element count does not match sample tokens"
-    r"|SGLang routed_experts_start_len must be non-negative"
-    r"|Existing routed experts shorter than routed_experts_start_len)",
-)
+MISSING = known("routing-missing")
+MISFIT = known("routing-misfit")
 
 
 @probe(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from probes import faults
-from probes.readers import attempts, joblog, logfiles, logplace
+from probes.readers import attempts, joblog, logfiles, logplace, ray_keep
 from probes.readers.attempts import Attempts, Mark, Past
 from probes.readers.logindex import WORTH
 from probes.readers.logscan import Coverage, Hit, Signature
@@ -195,6 +195,14 @@ def unread(coverage: Coverage) -> Finding | None:
             f"{first.path} {zh}{more}：{first.detail}",
             settle_en="Give a log that can be read to its end.",
             settle_zh="提供可以完整读取的日志。",
+            slots=("log",),
+        )
+    if any(ray_keep.is_cut(file.path) for file in coverage.files):
+        return unknown(
+            "The log is too long to be fetched whole from Ray's dashboard, so a part of its middle was not read.",
+            "日志太长，未能从 Ray dashboard 完整获取，中间部分没有读到。",
+            settle_en="Give the whole log: /tmp/ray/session_latest/logs/job-driver-*.log on the node of the driver.",
+            settle_zh="提供完整日志：driver 所在节点的 /tmp/ray/session_latest/logs/job-driver-*.log。",
             slots=("log",),
         )
     if not any(joblog.recognised(file) for file in coverage.files):

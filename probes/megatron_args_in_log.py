@@ -8,17 +8,13 @@ slime/backends/megatron_utils/arguments.py, megatron/training/checkpointing.py `
 from __future__ import annotations
 
 from probes import logs
+from probes.known import known
 from probes.readers import joblog
-from probes.readers.logscan import signature
 from runbook.evidence import Evidence
 from runbook.finding import Finding, Verdict, found
 from runbook.probe import Progress, probe
 
-_MISMATCH = signature(
-    "mismatch",
-    ("hf_validate_args failed:", "is not equal to the input argument value ("),
-    r"(?:AssertionError: hf_validate_args failed: |(?=\w+ value from checkpoint \())(.{1,300})",
-)
+_MISMATCH = known("mismatch")
 
 
 @probe(

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from probes import faults, logs
+from probes import faults, logs, ray_live
 from probes.logs import Scanned
 from probes.memory_owner import Owners
 from probes.readers import joblog
@@ -114,6 +114,8 @@ def oom_in_log(evidence: Evidence, report: Progress) -> Finding:
         return _placed(found_, memory.faults)
     if memory.faults:
         return _unplaced(memory.faults[0].hit)
+    if (live := ray_live.host_memory(evidence)) is not None:
+        return live
     labels = [each.label for each in faults.OOM]
     return logs.unread(memory.scanned.coverage) or memory.scanned.history("none", *labels) or _none(memory.foreign)
 

@@ -11,32 +11,19 @@ from __future__ import annotations
 import re
 
 from probes import faults, logs
+from probes.known import known
 from probes.readers import joblog
-from probes.readers.logscan import Hit, signature
+from probes.readers.logscan import Hit
 from runbook.evidence import Evidence
 from runbook.finding import Finding, Verdict, found
 from runbook.probe import Progress, probe
 
-_PAUSE = signature(
-    "saver-pause", "Cannot pause allocation that is not active", r"\[torch_memory_saver\.cpp\] Cannot pause allocation"
-)
-_RESUME = signature(
-    "saver-resume", "Cannot resume allocation that is not paused", r"\[torch_memory_saver\.cpp\] Cannot resume"
-)
-_BACKUP = signature(
-    "saver-backup",
-    "get_cpu_backup_pointer fail to find backup",
-    r"\[torch_memory_saver\.cpp\] get_cpu_backup_pointer fail",
-)
-_PRELOAD = signature(
-    "saver-preload", "TorchMemorySaver observes invalid LD_PRELOAD", r"TorchMemorySaver observes invalid LD_PRELOAD\."
-)
-_BUSY = signature(
-    "release-busy",
-    "release_memory_occupation should be called only when",
-    r"Error: release_memory_occupation should be called only when (?:no ongoing request|server is idle)",
-)
-_TAG = signature("resume-tag", "KeyError: '", r"\bKeyError: '(?:kv_cache|weights|cuda_graph)'")
+_PAUSE = known("saver-pause")
+_RESUME = known("saver-resume")
+_BACKUP = known("saver-backup")
+_PRELOAD = known("saver-preload")
+_BUSY = known("release-busy")
+_TAG = known("resume-tag")
 _CALLS = re.compile(r"(?:resume|release)_memory_occupation")
 _ANSWERS = {
     _PAUSE.label: "pause-failed",

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from operator import attrgetter
 from typing import BinaryIO
 
@@ -35,15 +36,20 @@ TAIL_LEAST = 64 * 1024
 class Signature:
     """What to look for.
 
-    label: its name. literals: one of them is in every line that matches. pattern: decides, on the whole line. reach:
-    for a pattern whose every match holds a literal, the most bytes from the start of a match to the end of the first
-    literal in it, so that the text before need not be tried; 0 where that is not known.
+    label: its name. literals: one of them is in every line that matches. expression: decides, on the whole line. reach:
+    for an expression whose every match holds a literal, the most bytes from the start of a match to the end of the
+    first literal in it, so that the text before need not be tried; 0 where that is not known.
     """
 
     label: str
     literals: tuple[bytes, ...]
-    pattern: re.Pattern[bytes]
-    reach: int = 0
+    expression: bytes
+    reach: int
+
+    @cached_property
+    def pattern(self) -> re.Pattern[bytes]:
+        """Return the compiled expression; a process that scans nothing compiles none."""
+        return re.compile(self.expression)
 
 
 class Hit(msgspec.Struct, frozen=True, gc=False):
@@ -87,8 +93,8 @@ def signature(label: str, literals: str | Sequence[str], pattern: str | None = N
     words = (literals,) if isinstance(literals, str) else tuple(literals)
     raw = tuple(word.encode() for word in words)
     if pattern is None:
-        return Signature(label, raw, re.compile(b"|".join(map(re.escape, raw))), max(map(len, raw)))
-    return Signature(label, raw, re.compile(pattern.encode()), reach)
+        return Signature(label, raw, b"|".join(map(re.escape, raw)), max(map(len, raw)))
+    return Signature(label, raw, pattern.encode(), reach)
 
 
 def finder(signatures: Sequence[Signature], *, plain: bool = False) -> Finder:

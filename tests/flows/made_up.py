@@ -27,6 +27,7 @@ HEALTHY_LOG = {
     "hang.phase": "none",
     "inductor_cache.in_log": "none",
     "job.last_words": "none",
+    "known.in_log": "none",
     "megatron.args_in_log": "no-complaint",
     "megatron.load_log": "loaded",
     "memory.oom_arithmetic": "none",
@@ -50,6 +51,7 @@ HEALTHY_LOG = {
     "ray.in_log": "none",
     "ray_debugger.no_core_worker": "none",
     "ray_debugger.paused": "none",
+    "resume.start": "not-resumed",
     "routing_replay.in_log": "none",
 }
 """What the probes say of the log of a healthy run."""

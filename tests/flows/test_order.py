@@ -28,8 +28,8 @@ AT_HAND = {
 }
 """An answer of every probe that a flow asks."""
 
-LEFT_BY_A_FAULT = {"cuda.core_dump", "cuda.sanitizer"}
-"""Probes of what only a fault leaves behind, so that a sound run has nothing to ask them about."""
+LEFT_BY_A_FAULT = {"cuda.core_dump", "cuda.sanitizer", "ray.startup"}
+"""Probes of what only a fault leaves behind, or a live start, so that a sound run has nothing to ask them about."""
 
 RUNS = {
     "healthy": {},

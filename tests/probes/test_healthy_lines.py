@@ -14,7 +14,8 @@ from tests.probes.asking import DATA, HEALTHY, ask
 
 FAULTS = (
     "converter.in_log", "cuda.ima_frames", "cuda.ima_in_log", "cuda.ima_process", "debug_mode.in_log", "engine.in_log",
-    "inductor_cache.in_log", "job.last_words", "log.early", "megatron.args_in_log", "memory.oom_in_log", "nccl.in_log",
+    "inductor_cache.in_log", "job.last_words", "known.in_log", "log.early", "megatron.args_in_log",
+    "memory.oom_in_log", "nccl.in_log",
     "port.in_log", "ray.in_log", "ray_debugger.no_core_worker", "ray_debugger.paused",
     "routing_replay.in_log",
 )  # fmt: skip

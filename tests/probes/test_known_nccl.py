@@ -21,6 +21,10 @@ WATCHDOG = (
     " operation timeout: WorkNCCL(SeqNum=1, OpType=BROADCAST, NumelIn=8, NumelOut=8, Timeout(ms)=600000) ran for 600081"
     " milliseconds before timing out."
 )
+STUCK = (
+    "[rank3]:[F1218 20:27:21.4 x.cpp:1] ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress"
+    " in monitoring enqueued collectives."
+)
 TASK = "ray.exceptions.RayTaskError(DistBackendError): ray::MegatronTrainRayActor.train() (pid=7, ip=10.0.0.1)"
 
 
@@ -29,6 +33,11 @@ TASK = "ray.exceptions.RayTaskError(DistBackendError): ray::MegatronTrainRayActo
     [
         ((TRACEBACK, FRAME, RAISED), "problem:error"),
         ((TASK,), "problem:error"),
+        (
+            ("(SGLangEngine pid=9) RuntimeError: NCCL error: unhandled system error (x)",),
+            "problem:error",
+        ),
+        ((STUCK,), "problem:timeout"),
         ((WATCHDOG,), "problem:timeout"),
         ((WATCHDOG.replace("BROADCAST", "ALLREDUCE"), TRACEBACK, FRAME, RAISED), "problem:timeout"),
     ],

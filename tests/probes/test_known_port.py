@@ -21,6 +21,8 @@ LISTEN = "The server socket has failed to listen on any local network address. p
         f"{ENGINE}zmq.error.ZMQError: Address already in use (addr='tcp://127.0.0.1:30235')",
         f"torch.distributed.DistNetworkError: {LISTEN}, name: EADDRINUSE, message: address already in use",
         "Error: failed to bind 0.0.0.0:3000: Address already in use (os error 98)",
+        f"{ENGINE}ValueError: nccl_port at 15002 is not available in 30 seconds. It is used by a process.",
+        "ConnectionError: Ray is trying to start at 10.0.0.1:6379, but is already running at 10.0.0.1:6379.",
     ],
 )
 def test_a_server_that_could_not_bind_is_reported(line: str, tmp_path: Path) -> None:

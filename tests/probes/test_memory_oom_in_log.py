@@ -44,6 +44,18 @@ def test_real_logs_are_placed(name: str, expected: str, line: int) -> None:
     assert finding.citations[0].line == line
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=11.0. Some of the step tasks have been OOM Killed.",
+        "slurmstepd: error: Detected 2 oom-kill event(s) in StepId=191.batch cgroup. Some may be killed.",
+    ],
+)
+def test_the_word_of_slurm_is_host_memory(line: str, tmp_path: Path) -> None:
+    """What SLURM tells of its cgroup is told of this job's step, in the words of older and newer versions."""
+    assert word(ask_text(oom_in_log, tmp_path, line)) == "problem:host"
+
+
 def test_one_process_is_counted_as_one(tmp_path: Path) -> None:
     """The count agrees with its noun."""
     summary = ask_text(oom_in_log, tmp_path, ENGINE + OOM).summary.en

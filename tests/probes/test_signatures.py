@@ -9,6 +9,7 @@ from pathlib import Path
 
 import probes
 from probes import engine_in_log, faults
+from probes.known import entries
 from probes.readers import arguments, joblog, metrics, weight_checker_log
 from probes.signatures import every
 
@@ -38,6 +39,19 @@ def test_every_signature_that_the_source_declares_is_found() -> None:
                 declared.add(ast.literal_eval(value.args[0]))
     assert len(declared) > 40
     assert declared <= {each.label for each in every()}
+
+
+def test_every_entry_that_the_source_names_is_in_the_library_and_found() -> None:
+    """No call of `known("...")` at module level names an entry that is not there, or one that a scan does not know."""
+    named = set()
+    for path in Path(probes.__path__[0]).rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            value = node.value if isinstance(node, ast.Assign) else None
+            if isinstance(value, ast.Call) and ast.unparse(value.func) == "known":
+                named.add(ast.literal_eval(value.args[0]))
+    assert len(named) > 40
+    assert named <= set(entries())
+    assert named <= {each.label for each in every()}
 
 
 def test_the_reach_of_metric_lines_is_long_enough() -> None:
