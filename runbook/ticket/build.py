@@ -14,6 +14,7 @@ from runbook.ticket.experiments import experiments
 from runbook.ticket.parts import Speaker, do, number, place, proof_of, show_path, table_of
 from runbook.ticket.story import answers, chain, next_action, timeline, title
 from runbook.triage import Open, Report, Standing, Verdicted
+from runbook.whereabouts import IN_TICKET, whereabouts
 
 _ORDER = [
     Verdict.PROBLEM,
@@ -36,10 +37,12 @@ def transcript(
     language: str = "en",
     session: str = "",
     facts: Sequence[tuple[str, str]] = (),
+    seen: Sequence[str] = (),
 ) -> tr.Transcript:
     """Return the transcript of a session in `language` ("en" or "zh").
 
     session: its id, "" for a triage that was not kept. facts: what the caller knows of the machine, as name and value.
+    seen: what is known of earlier sessions, a line each.
     """
     make = Speaker(state, flows, vocabulary, report, language)
     causes = tuple(_cause(make, rank, verdicted) for rank, verdicted in enumerate(report.causes, 1))
@@ -56,6 +59,10 @@ def transcript(
         notes=tuple(
             tr.Remark(tuple(map(sanitise, note.words.splitlines())), note.time, sanitise(note.who), note.node)
             for note in state.notes
+        )
+        + tuple(
+            tr.Remark((make.word("moment.fixed"), sanitise(fix.words)), fix.time, sanitise(fix.who))
+            for fix in state.fixes
         ),
         causes=causes,
         clear=tuple(make.say(flows[flow].nodes[node].clear) for flow, node in report.clear if flow in flows),
@@ -79,6 +86,8 @@ def transcript(
         experiments=experiments(make),
         matrices=tuple(table_of(make, grid) for flow in walked for grid in grids(flow, state, language)),
         runs=table_of(make, compared) if (compared := side_by_side(state, language)) is not None else None,
+        where=whereabouts(state, report, flows, vocabulary, language, width=IN_TICKET),
+        seen=tuple(map(sanitise, seen)),
         began=state.began,
         changed=state.changed,
     )

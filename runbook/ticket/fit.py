@@ -29,22 +29,27 @@ class Block:
 
     def lines(self, more: Callable[[int], str]) -> tuple[str, ...]:
         """Return the block's lines, with `more` where rows were left out."""
-        note = ("", more(self.left_out), "") if self._told else ()
+        note = ("", more(self.left_out), "") if self.told else ()
         return (*self.head, *self.rows, *note, *self.tail)
 
     @property
     def size(self) -> int:
         """Return how many characters the block takes, with its newlines and room for the note."""
-        return sum(_length(line) + 1 for line in (*self.head, *self.rows, *self.tail)) + _NOTE * self._told
+        return sum(length(line) + 1 for line in (*self.head, *self.rows, *self.tail)) + _NOTE * self.told
 
     @property
-    def _told(self) -> bool:
+    def told(self) -> bool:
         """Whether a line tells that rows were left out."""
         return self.left_out > 0 and (bool(self.rows) or not self.quiet)
 
 
-def _length(text: str) -> int:
-    """Return the length as a JavaScript front counts it: characters beyond the basic plane count twice."""
+def length(text: str) -> int:
+    """Return the length in UTF-16 units, as a front in JavaScript and a server in Java count it.
+
+    A server that counts characters (GitLab's in Ruby) counts no more than that.
+    """
+    if text.isascii():
+        return len(text)
     return len(text.encode("utf-16-le", "replace")) // 2
 
 
@@ -70,7 +75,7 @@ def _shortened(block: Block, over: int) -> Block:
     saved = -_NOTE
     while keep > block.floor and saved < over:
         keep -= 1
-        saved += _length(block.rows[keep]) + 1
+        saved += length(block.rows[keep]) + 1
     left_out = block.left_out + len(block.rows) - keep
     if keep == 0:
         return replace(block, head=(), rows=(), tail=(), left_out=left_out)

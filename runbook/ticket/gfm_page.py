@@ -1,94 +1,121 @@
-"""A Markdown page being laid out: headings, tables and quotes in the transcript's language, as blocks to shorten."""
+"""How the parts of a ticket are written in Markdown: tables, quotes and folded parts of GitHub and GitLab."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
-from runbook.ticket.fit import Block
-from runbook.ticket.gfm import cell, code, fence, link, plain, table_head
-from runbook.ticket.telling import Telling
-from runbook.ticket.transcript import Do, Place
+from runbook.ticket import gfm
+from runbook.ticket.layout import by_span, one_blank
+from runbook.ticket.outline import (
+    NONE,
+    Address,
+    Code,
+    Grid,
+    Items,
+    Node,
+    Note,
+    Outline,
+    Paragraph,
+    Quote,
+    Span,
+    Words,
+    words,
+)
 
-LONG = 8
-"""Rows from which on a table is folded away."""
 
+class Markdown:
+    """A hand that writes Markdown."""
 
-class Page(Telling):
-    """A transcript and the pieces of Markdown that its sections are made of."""
+    folds = True
 
-    def where(self, place: Place | None) -> str:
-        """Return a place for a table cell."""
-        return code(self.path(place), in_table=True) if place is not None else "–"
+    def __init__(self, flavour: gfm.Flavour) -> None:
+        self.flavour = flavour
 
-    def quote(self, places: Sequence[Place]) -> list[str]:
-        """Return places as grep prints them: path, line and the very text."""
-        return fence("\n".join(map(self.quoted, places)))
+    def top(self, outline: Outline) -> list[str]:
+        """Return title, where the session stands as a list, run and session."""
+        where = [f"- {self.one_line(words(line))}" for line in outline.where]
+        return [f"# {self.one_line(words(outline.title))}", "", *where, "", self.words(outline.about), ""]
 
-    def heading(self, key: str) -> Block:
+    def heading(self, title: str) -> list[str]:
         """Return the heading of a section."""
-        return Block(("", f"## {self.say(key)}", ""))
+        return ["", f"## {title}", ""]
 
-    def columns(self, *keys: str) -> tuple[str, str]:
-        """Return the head of a table."""
-        return table_head([self.say(f"col.{key}") for key in keys])
+    def title(self, title: str) -> list[str]:
+        """Return what stands above a part."""
+        return ["", f"**{self.one_line(words(title))}**", ""]
 
-    def table(
-        self,
-        name: str,
-        columns: tuple[str, str],
-        rows: Iterable[str],
-        order: int,
-        floor: int = 0,
-        *,
-        fold: bool = False,
-    ) -> list[Block]:
-        """Return a table as a block, folded away when it is long or `fold` says so; nothing when it has no rows.
+    def node(self, node: Node) -> list[str]:
+        """Return a node and a blank line."""
+        match node:
+            case Paragraph(words):
+                return [self.words(words).strip(), ""]
+            case Items(items, numbered):
+                marks = (f"{number}." if numbered else "-" for number in range(1, len(items) + 1))
+                return [*(f"{mark} {self.one_line(item)}" for mark, item in zip(marks, items, strict=True)), ""]
+            case Quote(lines):
+                return [gfm.fence(lines, "text", self.flavour), ""]
+            case Code(lines, language):
+                return [gfm.fence(lines, language, self.flavour), ""]
+            case Note(lines, by):
+                return [*(f"> {line}" for line in self.plain("\n".join((*lines, f"— {by}"))).split("\n")), ""]
+            case Address(url):
+                return [gfm.link(url), ""]
 
-        name: what it is called, unescaped. order, floor: see Block.
-        """
-        listed = tuple(rows)
-        if not listed:
-            return []
-        if len(listed) <= LONG and not fold:
-            return [Block(columns, listed, ("",), name, order, floor)]
-        return [self.folded(name, listed, order, floor, columns)]
+    def grid(self, grid: Grid) -> tuple[Sequence[str], Iterable[str], Sequence[str]]:
+        """Return a table."""
+        head = gfm.table_head([self.cell_text(column) for column in grid.columns])
+        return head, (gfm.row(map(self.cell, row)) for row in grid.rows), ("",)
 
-    def folded(self, name: str, rows: tuple[str, ...], order: int, floor: int = 0, head: tuple[str, ...] = ()) -> Block:
-        """Return rows that are folded away under their name."""
-        opening = (f"<details><summary>{cell(name)} ({len(rows)})</summary>", "", *head)
-        return Block(opening, rows, ("", "</details>", ""), name, order, floor)
+    def fold(self, name: str, count: int) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the tags of what opens on a click."""
+        opening = f"<details><summary>{gfm.summary(name, self.flavour)} ({count})</summary>"
+        return ("", opening, ""), ("", "</details>", "")
 
-    def left_out(self, blocks: Iterable[Block]) -> str:
-        """Return a list of what was left out of the blocks, by part of the ticket; "" when nothing was."""
-        lost: Counter[str] = Counter()
-        whole: Counter[str] = Counter()
-        for block in blocks:
-            lost[block.part] += block.left_out
-            whole[block.part] += block.left_out + len(block.rows)
-        return ", ".join(
-            self.say("left_out", count=count, total=whole[part], part=plain(part, 60))
-            for part, count in lost.items()
-            if count
-        )
+    def note(self, text: str) -> list[str]:
+        """Return a last paragraph under a rule."""
+        return ["", "---", "", self.plain(text)]
+
+    def aside(self, text: str) -> str:
+        """Return the ticket's own words."""
+        return self.plain(text)
+
+    def join(self, lines: Iterable[str]) -> str:
+        """Return the whole ticket."""
+        return "\n".join(one_blank(lines)).strip("\n") + "\n"
+
+    def plain(self, text: str) -> str:
+        """Return text that means nothing but itself."""
+        return gfm.plain(text, self.flavour)
+
+    def words(self, words: Words) -> str:
+        """Return words of a paragraph."""
+        return by_span(words, self._span)
+
+    def one_line(self, words: Words) -> str:
+        """Return words in one line."""
+        return by_span(
+            tuple(Span(" ".join(f".{text}.".split())[1:-1], kind) for text, kind in words), self._span
+        ).strip()
+
+    def cell(self, words: Words) -> str:
+        """Return words of a cell."""
+        return by_span(words, self._cell_span).strip() or NONE
+
+    def cell_text(self, text: str) -> str:
+        """Return text of a cell."""
+        return gfm.cell(text, self.flavour).strip() or NONE
+
+    def _span(self, text: str, kind: str) -> str:
+        return gfm.code(text) if kind == "code" else _marked(self.plain(text), kind)
+
+    def _cell_span(self, text: str, kind: str) -> str:
+        if text == "\n":
+            return "<br>"
+        if kind == "code":
+            return gfm.code(text, in_table=True)
+        return _marked(gfm.cell(text, self.flavour), kind)
 
 
-def action_lines(do: Do) -> list[str]:
-    """Return a thing to do: its words, then its command or change as a code block, or its link."""
-    lines = [plain(do.say, 1000), ""] if do.say else []
-    if do.command:
-        lines += fence(do.command, "bash")
-    if do.change:
-        lines += fence("\n".join(do.change), "diff")
-    if do.link:
-        lines.append(link(do.link))
-    return [*lines, ""]
-
-
-def one_blank(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the lines without one blank after another; a code block is one string, whose blank lines stay."""
-    blank = True
-    for line in lines:
-        if line or not blank:
-            yield line
-        blank = not line or line.endswith("\n")
+def _marked(text: str, kind: str) -> str:
+    mark = {"strong": "**", "struck": "~~"}.get(kind, "")
+    return f"{mark}{text.strip()}{mark}" if mark and text.strip() else text

@@ -8,6 +8,12 @@ from __future__ import annotations
 
 import msgspec
 
+WHOLE_FORMAT = "text"
+"""Layout of the whole ticket that goes along when the body had to leave something out."""
+
+WHOLE_NAME = "ticket-whole.txt"
+"""Its name; the body speaks of the file by the end of its name."""
+
 
 class Attachment(msgspec.Struct, frozen=True):
     """A file that goes along. media: its media type."""

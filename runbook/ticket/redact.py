@@ -128,7 +128,7 @@ def redact_transcript(transcript: Transcript, identity: Identity, key: Key | Non
         for text in _strings(plain[name]):
             fields.append(name)
             texts.append(text)
-    result = redact(texts, identity, key, _together(plain, private))
+    result = redact(texts, identity, key, together([plain[name] for name in private]))
     new = iter(result.texts)
     for name in private:
         plain[name] = _replaced(plain[name], new)
@@ -287,10 +287,13 @@ def _touches(character: str) -> bool:
     return character.isascii() and character.isalnum()
 
 
-def _together(plain: Mapping[str, Any], private: Iterable[str]) -> dict[str, list[Span]]:
-    """Return text to places in it that are private because of the strings beside it: in a list, in a table."""
+def together(parts: Sequence[Any]) -> dict[str, list[Span]]:
+    """Return text to places in it that are private because of the strings beside it: in a list, in a table.
+
+    parts: plain data, as `msgspec.to_builtins` gives it.
+    """
     found: dict[str, list[Span]] = {}
-    for strings, spans in _beside([plain[name] for name in private]):
+    for strings, spans in _beside(parts):
         for number, span in spans:
             found.setdefault(strings[number], []).append(span)
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from runbook.ticket.transcript import Place, Transcript
+from runbook.ticket.transcript import Place, Remark, Transcript
 from runbook.ticket.words import say
 
 
@@ -34,3 +34,9 @@ class Telling:
 def when(seconds: float) -> str:
     """Return a time in UTC, "–" when it is unknown."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds)) if seconds > 0 else "–"
+
+
+def signed(note: Remark) -> str:
+    """Return who wrote a note, at which question, and when."""
+    time = f"{when(note.time)} UTC" if note.time > 0 else ""
+    return " · ".join(part for part in (note.who, note.node, time) if part) or "–"

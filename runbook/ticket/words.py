@@ -22,6 +22,7 @@ WORDS: dict[str, Text] = {
         "Run the job again with this change and attach the new run.", "做此改动后重新运行，并附上新的运行。"
     ),
     "moment.began": Text("The diagnosis began.", "诊断开始。"),
+    "moment.fixed": Text("What fixed it:", "修复方法："),
     "moment.note": Text("Note: {words}", "备注：{words}"),
     "problem": Text("Problem", "问题"),
     "standing": Text("Standing", "结论状态"),
@@ -94,6 +95,7 @@ WORDS: dict[str, Text] = {
     "by_hand": Text("to be done by hand", "需手动完成"),
     "lacking": Text("not made with the change, so it decides nothing", "未带此改动，因此不作结论"),
     "concluded": Text("Concluded", "结论"),
+    "nothing.problem": Text("No cause is confirmed.", "尚无确认的原因。"),
     "nothing.evidence": Text("No finding says that something is wrong.", "没有发现异常的证据。"),
     "nothing.checked": Text("No probe was run.", "没有运行任何探针。"),
     "nothing.ruled_out": Text("Nothing is ruled out yet.", "尚未排除任何原因。"),
@@ -115,9 +117,11 @@ WORDS: dict[str, Text] = {
     "flows": Text("Flows", "流程"),
     "notes": Text("Notes", "备注"),
     "shortened": Text(
-        "Shortened to stay under {limit} characters; left out: {parts}. The JSON export of the session has everything.",
-        "为不超过 {limit} 个字符而缩短；省略：{parts}。会话的 JSON 导出包含全部内容。",
+        "Shortened to fit here; left out: {parts}. The whole ticket is in the text file that goes with it "
+        "(its name ends in “whole.txt”).",
+        "为符合此处的长度限制而缩短；省略：{parts}。完整工单见随附的文本文件（文件名以“whole.txt”结尾）。",
     ),
+    "left_out.texts": Text("ends of long texts", "较长文本的结尾"),
     "left_out": Text("{count} of {total} in “{part}”", "“{part}”中的 {count}/{total} 项"),
     "more": Text("… and {count} more, left out here", "… 另有 {count} 项，此处省略"),
     "hidden.secret": Text("keys and tokens", "密钥与令牌"),
@@ -127,6 +131,8 @@ WORDS: dict[str, Text] = {
     "hidden.ip": Text("IP addresses", "IP 地址"),
     "hidden.phone": Text("phone numbers", "电话号码"),
     "hidden.hidden": Text("words hidden on request", "按要求隐藏的词"),
+    "hidden.dropped": Text("lines left out by the sender", "发送者略去的行"),
+    "left_out_by_sender": Text("[left out by the sender]", "[发送者已略去]"),
 }
 """Key to words; placeholders in braces are filled in by name."""
 

@@ -19,7 +19,7 @@ from runbook.ticket.html_page import Page, action, code, folded, lines, table
 from runbook.ticket.html_style import STYLE
 from runbook.ticket.markup import Child, el, page, readable
 from runbook.ticket.renderers import Renderer
-from runbook.ticket.telling import when
+from runbook.ticket.telling import signed, when
 from runbook.triage import Standing
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -51,16 +51,19 @@ def _header(page: Page) -> Element:
     about: list[Child] = [f"{page.say('run')}: ", code(of.root)] if of.root else []
     if of.session:
         about += [" · " if about else "", f"{page.say('session')}: ", code(of.session), f" ({when(of.began)} UTC)"]
-    return el("header", el("h1", of.title), el("p", *about, cls="about"))
+    where = [el("ul", *(el("li", line) for line in of.where), cls="where")] if of.where else []
+    return el("header", el("h1", of.title), *where, el("p", *about, cls="about"))
 
 
 def _problem(page: Page) -> list[Element]:
     of = page.of
     parts = _first_cause(page, of.confirmed[0]) if of.confirmed else []
+    parts = parts or [el("p", page.say("nothing.problem"))]
+    parts += [el("ul", *(el("li", line) for line in of.seen))] if of.seen else []
     parts += (page.labelled("symptom", *lines(symptom)) for symptom in of.symptoms)
     for note in of.notes:
         said = el("p", *lines("\n".join(note.lines)))
-        parts.append(el("blockquote", said, el("p", f"— {note.who}, {when(note.time)}", cls="quiet")))
+        parts.append(el("blockquote", said, el("p", f"— {signed(note)}", cls="quiet")))
     return [page.section("problem", *parts)]
 
 

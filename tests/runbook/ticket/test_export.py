@@ -12,11 +12,25 @@ import pytest
 
 from runbook.catalog import Catalog
 from runbook.errors import RedactionError, SessionError, UsageError
+from runbook.session import events as ev
 from runbook.session.desk import Desk
 from runbook.session.journal import Journal
-from runbook.ticket.export import KEY_FILE, finish, local_identity, people_of, write_private, write_ticket
+from runbook.ticket.choices import CHOICES_FILE, Choices, remember
+from runbook.ticket.export import (
+    KEY_FILE,
+    draft_of,
+    finish,
+    finished,
+    local_identity,
+    people_of,
+    prepare,
+    put,
+    write_private,
+    write_ticket,
+)
+from runbook.ticket.outgoing import Attachment, Outgoing
 from runbook.ticket.redact import Identity
-from runbook.ticket.renderers import Renderer, renderer
+from runbook.ticket.renderers import Renderer, formats, renderer
 from runbook.ticket.transcript import Transcript
 from tests.runbook.ticket.sample import drawn_finding, drawn_state, sample, triage_state, walked_state
 
@@ -187,3 +201,80 @@ def test_a_device_is_never_replaced(tmp_path: Path) -> None:
         write_ticket(desk, "markdown", str(fifo), folder, overwrite=True)
     desk.close()
     assert stat.S_ISFIFO(fifo.lstat().st_mode)
+
+
+def _noted(sessions: Path) -> tuple[Desk, Path]:
+    desk, folder = _desk(sessions, sessions / "run")
+    desk.append(ev.Noted("The plan of lihua is to sell it.\nCall the vendor.", "lihua"))
+    return desk, folder
+
+
+def test_what_was_dropped_in_a_session_is_in_no_later_ticket(tmp_path: Path) -> None:
+    """Every format leaves it out and says so in the redaction report; taken back, it is there again."""
+    desk, folder = _noted(tmp_path)
+    remember(folder, Choices(("vendor",), ("The plan of lihua is to sell it.",)))
+    for format in formats():
+        text = prepare(desk, format, folder).text
+        assert "sell it" not in text, format
+        assert "vendor" not in text, format
+        assert "left out by the sender" in text.replace("\\", ""), format
+        assert "lines left out by" in " ".join(text.split()), format
+    remember(folder, Choices())
+    assert "sell it" in prepare(desk, "markdown", folder).text
+    assert "vendor" in prepare(desk, "markdown", folder).text
+    desk.close()
+
+
+def test_a_drop_that_is_given_goes_before_what_the_session_keeps(tmp_path: Path) -> None:
+    """An explicit list, also an empty one, is taken instead of the remembered one; hidden words are hidden besides."""
+    desk, folder = _noted(tmp_path)
+    remember(folder, Choices(("vendor",), ("The plan of lihua is to sell it.",)))
+    text = prepare(desk, "markdown", folder, drop=(), hide=("plan",)).text
+    assert "sell it" in text
+    assert "vendor" not in text
+    assert "plan" not in text
+    desk.close()
+
+
+def test_nothing_leaves_while_the_choices_cannot_be_read(tmp_path: Path) -> None:
+    """A damaged file of choices stops every ticket; nothing is written."""
+    desk, folder = _noted(tmp_path)
+    (folder / CHOICES_FILE).write_text("{")
+    before = _files(folder)
+    with pytest.raises(SessionError, match=CHOICES_FILE):
+        write_ticket(desk, "markdown", None, folder)
+    assert _files(folder) == before
+    desk.close()
+
+
+def test_a_layout_that_brings_a_dropped_text_back_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second look also looks for what was dropped; the message names the line and not the text."""
+    desk, folder = _noted(tmp_path)
+    leak = Renderer(".md", lambda _: b"first\nthe plan\\_of\nthe house\n")
+    monkeypatch.setattr("runbook.ticket.export.renderer", lambda _: leak)
+    with pytest.raises(RedactionError, match=r"line 2 .*21 characters") as raised:
+        prepare(desk, "markdown", folder, drop=("the plan_of the house",))
+    assert "house" not in str(raised.value)
+    assert raised.value.line == "the plan_of the house"
+    desk.close()
+
+
+def test_what_is_written_is_the_draft_that_was_looked_at(tmp_path: Path) -> None:
+    """A note that comes after the draft was made is not in the ticket of that draft."""
+    desk, folder = _noted(tmp_path)
+    draft = draft_of(desk, folder)
+    desk.append(ev.Noted("nobody looked at this", "lihua"))
+    assert "nobody looked" not in finished(draft, "markdown", folder).text
+    assert "nobody looked" in prepare(desk, "markdown", folder).text
+    assert not any(name.startswith("ticket") for name in _files(folder))
+    desk.close()
+
+
+def test_what_goes_along_is_written_beside_the_ticket(tmp_path: Path) -> None:
+    """An attachment has the ticket's name before its own; an existing one is not overwritten unless asked."""
+    leaving = Outgoing("t", "markdown", ".md", b"body", (Attachment("whole.json", "application/json", b"{}"),))
+    paths = put(leaving, str(tmp_path / "ticket-1.md"))
+    assert [path.name for path in paths] == ["ticket-1.md", "ticket-1.md-whole.json"]
+    assert [path.read_bytes() for path in paths] == [b"body", b"{}"]
+    with pytest.raises(UsageError, match="exists already"):
+        put(leaving, str(tmp_path / "ticket-1.md"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runbook.ticket.fit import Block, fit
+from runbook.ticket.fit import Block, fit, length
 
 
 def _text(blocks: list[Block]) -> str:
@@ -44,3 +44,9 @@ def test_the_result_fits_or_nothing_more_can_go(shapes: list[tuple[int, int, lis
     for before, after in zip(blocks, result, strict=True):
         assert before.rows[: len(after.rows)] == after.rows
         assert len(after.rows) + after.left_out == len(before.rows)
+
+
+@given(st.text(max_size=40))
+def test_length_is_that_of_the_receivers(text: str) -> None:
+    """A character beyond the basic plane counts twice, as for JavaScript and Java; so no receiver counts more."""
+    assert length(text) == len(text) + sum(ord(character) > 0xFFFF for character in text)
