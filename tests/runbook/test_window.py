@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,9 @@ import zstandard
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from runbook import window as windows
 from runbook.finding import Citation
-from runbook.tui import filewindow
-from runbook.tui.filewindow import LINE_BYTES, LINES, Window, extend, open_window
+from runbook.window import FILES, LINE_BYTES, LINES, Window, extend, open_window
 
 
 def write(folder: Path, content: bytes, name: str = "x.log") -> str:
@@ -138,9 +139,9 @@ def test_a_line_of_many_megabytes_costs_one_piece(tmp_path: Path) -> None:
 def test_windows_equal_a_plain_split(tmp_path_factory: pytest.TempPathFactory, parts: list[bytes], pick: int) -> None:
     """Joined by small chunks, the lines read around any place are those of the whole file split at newlines."""
     content = b"".join(part + b"\n" for part in parts)
-    assume(not content.startswith((filewindow.GZIP, filewindow.ZSTD)))
+    assume(not content.startswith((windows.GZIP, windows.ZSTD)))
     path = write(tmp_path_factory.mktemp("w"), content)
-    old, filewindow.CHUNK = filewindow.CHUNK, 128
+    old, windows.CHUNK = windows.CHUNK, 128
     try:
         at = min(pick, max(len(parts) - 1, 0))
         offset = sum(len(part) + 1 for part in parts[:at])
@@ -148,6 +149,25 @@ def test_windows_equal_a_plain_split(tmp_path_factory: pytest.TempPathFactory, p
         for _ in range(80):
             window = extend(extend(window, after=True), after=False)
     finally:
-        filewindow.CHUNK = old
+        windows.CHUNK = old
     assert [line.raw for line in window.lines] == [part.rstrip(b"\r") for part in parts]
     assert [line.number for line in window.lines] == list(range(1, len(parts) + 1))
+
+
+def test_a_pipe_or_device_is_not_waited_for(tmp_path: Path) -> None:
+    """What is no regular file is said to be none, at once."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (str(tmp_path / "pipe"), "/dev/zero"):
+        window = open_window(path)
+        assert (window.kind, window.why) == ("missing", "this is no regular file")
+
+
+def test_the_file_system_is_a_source(tmp_path: Path) -> None:
+    """A source over files gives the windows of `open_window` and reads on as `extend` does."""
+    content, offsets = numbered(50_000)
+    path = write(tmp_path, content)
+    citation = Citation(path, 777, offsets[776], "line 777")
+    assert FILES.open(path, citation) == open_window(path, citation)
+    assert FILES.open(path, tail=True) == open_window(path, tail=True)
+    window = open_window(path)
+    assert FILES.extend(window, after=True) == extend(window, after=True)

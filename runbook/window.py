@@ -1,5 +1,7 @@
 """Reads a piece of a file around a place, line by line, never the whole file. Blocking: call it on a thread.
 
+Fronts read through a `Source`, so that what was kept of a file can stand for it where the file is not.
+
 Invariants: at most LINES lines of at most LINE_BYTES bytes are kept, whatever the file holds; a line without an end
 is cut into pieces; the file may grow, shrink or vanish between two reads; line numbers are known only when the
 place's own number was, and are counted from it.
@@ -10,8 +12,9 @@ from __future__ import annotations
 import gzip
 import itertools
 import os
+import stat
 from dataclasses import dataclass, replace
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from runbook.finding import Citation
 from runbook.text import sanitise
@@ -31,7 +34,8 @@ class Line:
     offset: of its first byte. raw: its first LINE_BYTES bytes without the end of line. size: bytes with it. number:
     1-based or None.
 
-    part: it goes on a line that was too long for one piece.
+    part: it goes on a line that was too long for one piece. hole: it stands for `size` bytes that were not kept, -1
+    where their number is not known.
     """
 
     offset: int
@@ -39,14 +43,16 @@ class Line:
     size: int
     number: int | None = None
     part: bool = False
+    hole: bool = False
 
 
 @dataclass(frozen=True)
 class Window:
     """What is in memory of a file.
 
-    kind: "text", "binary", "folder", "missing", or "url" for an address. why: of what is missing. at: index of
-    the line asked for, None when it is not in `lines`. note: key of UI words about the place, "" when all is well.
+    kind: "text", "binary", "folder", "missing", "absent" for what nobody kept, or "url" for an address. why: of what
+    is missing. at: index of the line asked for, None when it is not in `lines`. note: key of UI words about the place,
+    "" when all is well.
     """
 
     path: str
@@ -58,6 +64,16 @@ class Window:
     packed: bool = False
     why: str = ""
     note: str = ""
+
+
+class Source(Protocol):
+    """Where windows come from. Both methods may block and never raise."""
+
+    def open(self, path: str, citation: Citation | None = None, *, tail: bool = False) -> Window:
+        """Return the window around a citation, at the start without one, or at the end with `tail`."""
+
+    def extend(self, window: Window, *, after: bool) -> Window:
+        """Return the window with more lines at one side and as many fewer at the other."""
 
 
 def open_window(path: str, citation: Citation | None = None, *, tail: bool = False) -> Window:
@@ -78,7 +94,7 @@ def open_window(path: str, citation: Citation | None = None, *, tail: bool = Fal
 
 
 def _open_file(path: str, citation: Citation | None, *, tail: bool) -> Window:
-    with open(path, "rb") as plain:
+    with _opened(path) as plain:
         magic = plain.read(4)
         size = os.fstat(plain.fileno()).st_size
     packed = magic[:2] == GZIP or magic == ZSTD
@@ -116,12 +132,36 @@ def extend(window: Window, *, after: bool) -> Window:
         return replace(window, why=_reason(error))
 
 
+class Files:
+    """The file system as a source."""
+
+    def open(self, path: str, citation: Citation | None = None, *, tail: bool = False) -> Window:
+        """Return a window of the file at `path`."""
+        return open_window(path, citation, tail=tail)
+
+    def extend(self, window: Window, *, after: bool) -> Window:
+        """Return a window further on."""
+        return extend(window, after=after)
+
+
+FILES = Files()
+
+
+def _opened(path: str) -> IO[bytes]:
+    """Return a regular file, open; raises OSError, ValueError for a pipe or device, on which reading may never end."""
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115  # the caller's
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise ValueError("this is no regular file")
+    return file
+
+
 def _read(path: str, offset: int, count: int) -> bytes:
     """Return up to `count` bytes from `offset` of the text in a plain, gzip or zstd file.
 
     A packed one is unpacked up to there, piece by piece.
     """
-    with open(path, "rb") as plain:
+    with _opened(path) as plain:
         magic = plain.read(4)
         if magic == ZSTD:
             import zstandard

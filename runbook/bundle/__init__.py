@@ -1,0 +1,1 @@
+"""The bundle: a session in one file that opens anywhere, with nothing private in it."""
