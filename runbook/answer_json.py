@@ -1,11 +1,13 @@
 """The JSON of `triage --json`: a contract with scripts, so it is a structure of its own and has a schema.
 
-Its keys are fixed: nothing may be renamed, and what is added later goes into a new schema number.
+Its keys are fixed: nothing may be renamed. What is added later goes into a new schema number, unless it is left out
+where there is nothing to say.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,6 +15,9 @@ from runbook.finding import Citation, Finding
 from runbook.flow.model import Action
 from runbook.session.state import SessionState
 from runbook.triage import Report, Standing, Verdicted
+
+if TYPE_CHECKING:
+    from runbook.ledger.telling import Sighting
 
 SCHEMA = 1
 
@@ -86,8 +91,26 @@ class JsonFinding(msgspec.Struct):
     seconds: float
 
 
+class JsonSeen(msgspec.Struct):
+    """What earlier sessions know of a confirmed cause.
+
+    times: sessions with the same fingerprint. first, last: seconds since the epoch of the earliest and the latest of
+    them, session: the latest. fixed: what fixed it in session fixed_in, "" when nobody said. other_lines: sessions that
+    confirmed the cause by other lines only.
+    """
+
+    cause: str
+    times: int
+    first: float
+    last: float
+    session: str
+    fixed: str
+    fixed_in: str
+    other_lines: int
+
+
 class JsonAnswer(msgspec.Struct):
-    """The whole answer of a triage."""
+    """The whole answer of a triage. seen: left out where no earlier session knows anything."""
 
     schema: int
     evidence: list[JsonEvidence]
@@ -95,10 +118,20 @@ class JsonAnswer(msgspec.Struct):
     ruled_out: list[JsonRuledOut]
     unknown: list[JsonUnknown]
     findings: list[JsonFinding]
+    seen: list[JsonSeen] | msgspec.UnsetType = msgspec.UNSET
 
 
-def answer_json(state: SessionState, report: Report, titles: dict[str, str], language: str) -> JsonAnswer:
-    """Return the answer for one triage. titles: cause id to its words, used where no finding explains the cause."""
+def answer_json(
+    state: SessionState,
+    report: Report,
+    titles: dict[str, str],
+    language: str,
+    seen: Mapping[str, Sighting] | None = None,
+) -> JsonAnswer:
+    """Return the answer for one triage.
+
+    titles: cause id to its words, used where no finding explains the cause. seen: what earlier sessions know, by cause.
+    """
     return JsonAnswer(
         SCHEMA,
         [JsonEvidence(item.slot, item.path, item.why.say(language)) for item in state.items if not item.missing],
@@ -109,6 +142,7 @@ def answer_json(state: SessionState, report: Report, titles: dict[str, str], lan
             for open_ in report.unknown
         ],
         [_finding(finding, language) for finding in state.findings_of().values()],
+        [_seen(cause, one) for cause, one in seen.items()] if seen else msgspec.UNSET,
     )
 
 
@@ -134,6 +168,10 @@ def _cause(cause: Verdicted, rank: int, titles: dict[str, str], language: str) -
         [_action(action, language) for action in cause.leaf.actions],
         list(cause.leaf.verify),
     )
+
+
+def _seen(cause: str, seen: Sighting) -> JsonSeen:
+    return JsonSeen(cause, seen.times, seen.first, seen.last, seen.session, seen.fixed, seen.fixed_in, seen.others)
 
 
 def _citation(citation: Citation) -> JsonCitation:

@@ -74,7 +74,7 @@ def discover(
             notes.append(
                 Text(f"nothing in {sanitise(root)} is evidence of a known kind", f"{sanitise(root)} 中没有可识别的证据")
             )
-    _follow(items, taken, slots, followers, root, run)
+    _follow(items, taken, slots, followers, root, run, notes)
     return Found(Evidence(tuple(_settled(items, slots, notes)), root), tuple(notes))
 
 
@@ -238,14 +238,20 @@ def _follow(
     followers: Sequence[Follower],
     root: str,
     run: str,
+    notes: list[Text],
 ) -> None:
-    """Append what the items name, resolved where it can be, as missing where it cannot."""
+    """Append what the items name, resolved where it can be, as missing where it cannot; and what followers note."""
     known = {(item.slot, os.path.realpath(item.path)) for item in items}
     fresh = list(items)
     for _ in range(ROUNDS):
         named: list[Item] = []
         for item in fresh:
-            for reference in _references(item, followers):
+            full = {one.slot for one in (*items, *named) if not one.missing}
+            asked = [one for one in followers if not one.fills or one.fills not in full | taken]
+            for reference in _references(item, asked):
+                if isinstance(reference, Text):
+                    notes.append(reference)
+                    continue
                 if reference.slot in taken or reference.slot not in slots:
                     continue
                 path, there = resolve(reference.path, (reference.near, root))
@@ -261,7 +267,7 @@ def _follow(
         fresh = [item for item in named if not item.missing]
 
 
-def _references(item: Item, followers: Iterable[Follower]) -> Iterator[Reference]:
+def _references(item: Item, followers: Iterable[Follower]) -> Iterator[Reference | Text]:
     for follower in followers:
         if follower.slot == item.slot and not item.missing:
             try:

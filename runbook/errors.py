@@ -36,13 +36,30 @@ class SessionError(RunbookError):
     """A session is locked, damaged beyond its last line, or cannot be written."""
 
 
+class HeldError(SessionError):
+    """Somebody else has the session open for writing."""
+
+
+class LostError(SessionError):
+    """Somebody else took the session over; what was to be written was not acknowledged.
+
+    what: that, in words that are safe to draw, "" where it can be had again.
+    """
+
+    def __init__(self, message: str, hint: str = "", *, what: str = "") -> None:
+        super().__init__(message, hint)
+        self.what = what
+
+
 class RedactionError(RunbookError):
     """A finished export still holds something that must not leave; nothing was written.
 
     word: the whole of what was found, for hiding it by name; it stands in no message. shown: what names it without it.
+    line: the whole of a text that was to be left out and is still there, "" when it is not that.
     """
 
-    def __init__(self, message: str, hint: str = "", *, word: str = "", shown: str = "") -> None:
+    def __init__(self, message: str, hint: str = "", *, word: str = "", shown: str = "", line: str = "") -> None:
         super().__init__(message, hint)
         self.word = word
         self.shown = shown
+        self.line = line

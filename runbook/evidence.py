@@ -151,10 +151,15 @@ class Reference:
 
 @dataclass(frozen=True)
 class Follower:
-    """Reads an item of `slot` and yields what it names, declared as a module-level constant."""
+    """Reads an item of `slot` and yields what it names, declared as a module-level constant.
+
+    A Text that it yields is a note for the person. fills: the only slot that it names anything for, where finding that
+    out is not free; it is then asked only while that slot is empty.
+    """
 
     slot: str
-    follow: Callable[[Item], Iterable[Reference]] = field(repr=False)
+    follow: Callable[[Item], Iterable[Reference | Text]] = field(repr=False)
+    fills: str = ""
 
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/]\S*")

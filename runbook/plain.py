@@ -210,13 +210,13 @@ class Plain:
         if empty:
             self.line(self.say("empty slots: ", "空缺的证据槽：") + ", ".join(empty), style="dim")
 
-    def triage(self, desk: Desk, report: Report) -> None:
-        """Write the ranked causes, what is open, what was ruled out and what was checked."""
+    def triage(self, desk: Desk, report: Report, seen: Mapping[str, Sequence[str]] = {}) -> None:
+        """Write the ranked causes, what is open, ruled out and was checked. seen: by cause, as `cause` takes it."""
         titles = {name: cause.title for name, cause in desk.catalog.vocabulary.items()}
         self.line(self._verdict(report), style="bold")
         self.line(desk.state.root, style="dim")
         for cause in report.confirmed:
-            self.cause(cause, titles)
+            self.cause(cause, titles, seen.get(cause.cause, ()))
         if not report.confirmed:
             self.leads(desk.state.findings_of().values())
         near = [cause for cause in report.possible if cause.flow in report.asked]
@@ -264,10 +264,12 @@ class Plain:
             )
             self.line(words + ", ".join(unasked), style="dim")
 
-    def cause(self, cause: Verdicted, titles: Mapping[str, Text]) -> None:
-        """Write a confirmed cause: what proves it, the fix, the actions, how to verify."""
+    def cause(self, cause: Verdicted, titles: Mapping[str, Text], seen: Sequence[str] = ()) -> None:
+        """Write a confirmed cause: what proves it, the fix, how to verify. seen: what earlier sessions know of it."""
         self.console.print()
         self.sign(STANDINGS[cause.standing], f"{cause.cause}  {self._title(cause.cause, titles)}")
+        for words in seen:
+            self.line(words, 2, "yellow")
         for finding in cause.by:
             self.line(finding.summary.say(self.language), 2)
             self.citations(finding.citations, 4)

@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from probes.known import shelves
+from probes.known.document import document
 from runbook.answer_json import answer_schema
 from runbook.catalog import load_flows
 from runbook.flow.schema import flow_schema, vocabulary_schema
@@ -43,6 +45,7 @@ DOCUMENTS: list[tuple[str, Callable[[], str]]] = [
     ("docs/causes.schema.json", lambda: as_json(vocabulary_schema())),
     ("docs/triage.schema.json", lambda: as_json(answer_schema())),
     ("docs/keys.md", key_table),
+    ("docs/signatures.md", lambda: document(shelves())),
     ("README.md", readme),
 ]
 

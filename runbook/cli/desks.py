@@ -7,7 +7,7 @@ import queue
 import shlex
 import threading
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runbook.catalog import Catalog
 from runbook.cli.options import warn
@@ -16,6 +16,9 @@ from runbook.session import arrivals
 from runbook.session import events as ev
 from runbook.session.desk import DISCOVERY_DEADLINE, Desk
 from runbook.session.opening import new_session
+
+if TYPE_CHECKING:
+    from runbook.window import Source
 
 
 def tell(desk: Desk) -> None:
@@ -37,12 +40,15 @@ def new_screen(
         desk.close()
 
 
-def show(parsed: argparse.Namespace, desk: Desk, flow: str | None) -> int:
-    """Hand the terminal to the UI until the person leaves; return the exit code."""
-    from runbook.tui.app import run_app
+def show(parsed: argparse.Namespace, desk: Desk, flow: str | None, kept: Source | None = None) -> int:
+    """Hand the terminal to the UI until the person leaves; return the exit code.
+
+    kept: what a bundle holds of the files; then nothing is asked, read or kept.
+    """
+    from runbook.tui.running import run_app
 
     parsed.frame.handed_over = True
-    return int(run_app(desk, flow, ascii_only=parsed.ascii))
+    return int(run_app(desk, flow, ascii_only=parsed.ascii, kept=kept))
 
 
 def collect(desk: Desk, root: str, pairs: tuple[tuple[str, str], ...]) -> None:

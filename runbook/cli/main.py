@@ -36,11 +36,15 @@ COMMANDS: dict[str, str] = {
     "probes": "list the probes, run one",
     "sessions": "list, show, resume and export sessions",
     "export": "write the ticket of a session or a run",
+    "open": "open a bundle that somebody exported, with nothing else present",
+    "send": "send the ticket of a session or a run to a tracker",
+    "outbox": "list, send and drop tickets that were not sent",
+    "backtest": "read kept sessions again under other flows",
     "demo": "the bundled incident",
     "where": "print where sessions, flows and probes are",
 }
 
-SHOW_UI = ("ui", "demo")
+SHOW_UI = ("ui", "open", "demo")
 """Commands that open the terminal UI at once."""
 
 USAGE = "usage: slime-runbook [COMMAND] [RUN] [options]"

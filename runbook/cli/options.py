@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 
 from runbook.catalog import Catalog, load_catalog, load_probes, load_slots
-from runbook.errors import FlowError
+from runbook.errors import EvidenceError, FlowError, UsageError
 from runbook.evidence import placed
+from runbook.session.people import WHO, named
 from runbook.text import Text, sanitise
 
 
@@ -39,7 +41,38 @@ def add_drawn_flows(parser: argparse.ArgumentParser) -> None:
 
 def add_sessions(parser: argparse.ArgumentParser) -> None:
     """Add the option that says where sessions are kept."""
-    parser.add_argument("--sessions", metavar="DIR", help="where sessions are kept (default: the XDG state folder)")
+    parser.add_argument(
+        "--sessions",
+        metavar="DIR",
+        help="where sessions are kept (default: SLIME_RUNBOOK_SESSIONS, else the XDG state folder)",
+    )
+
+
+def add_who(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names the person, for accounts that several people share."""
+    parser.add_argument(
+        "--who", metavar="NAME", help="who is at work, where the account is shared (default: SLIME_RUNBOOK_WHO, login)"
+    )
+
+
+def take_who(parsed: argparse.Namespace) -> None:
+    """Record what is done under the name that was given. Raises UsageError when nothing of it can be drawn."""
+    if parsed.who is None:
+        return
+    name = named(parsed.who)
+    if not name:
+        raise UsageError("--who: this is no name", "give letters")
+    os.environ[WHO] = name
+
+
+def check_node(loaded: Catalog, flow: str, node: str) -> None:
+    """Raise UsageError unless `node` is one of `flow`; both may be "" for the whole session."""
+    if node and not flow:
+        raise UsageError(f"--node {node}: of which flow?", "give --flow as well")
+    if flow and flow not in loaded.flows:
+        raise UsageError(f"unknown flow {flow!r}", f"flows: {', '.join(loaded.flows)}")
+    if node and node not in loaded.flows[flow].nodes:
+        raise UsageError(f"flow {flow}: there is no node {node!r}", f"nodes: {', '.join(loaded.flows[flow].nodes)}")
 
 
 def add_heavy(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +140,12 @@ def _told(loaded: Catalog, language: str) -> Catalog:
 
 
 def run_root(parsed: argparse.Namespace) -> str:
-    """Return RUN as an absolute path, "" when evidence is given by slot only."""
+    """Return RUN as an absolute path, "" when evidence is given by slot only. Raises EvidenceError for a bundle."""
+    from runbook.bundle.archive import is_bundle
+
+    if parsed.run and is_bundle(parsed.run):
+        hint = f"open it with slime-runbook open {shlex.quote(parsed.run)}"
+        raise EvidenceError(f"{parsed.run}: this is a bundle: what was cited of a run, without its bulk data", hint)
     return os.path.abspath(parsed.run) if parsed.run else ""
 
 

@@ -1,21 +1,26 @@
 """`slime-runbook resume SESSION`: go on with a session, in the terminal UI or in plain text.
 
 With `--attach RUN` a new run is attached first to the experiment at which the session stands: what an engineer, or the
-next shift, does hours after the changed copy was started.
+next shift, does hours after the changed copy was started. A session that somebody else holds is read; in the UI it is
+followed live and can be taken over there.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import time
 
+from runbook.catalog import Catalog
 from runbook.cli import desks, options
 from runbook.cli.terminal import interactive
-from runbook.errors import UsageError
+from runbook.errors import HeldError, UsageError
 from runbook.plain import Plain
+from runbook.plain_handover import where
 from runbook.session.desk import Desk
-from runbook.session.opening import open_session
+from runbook.session.opening import follow_session, open_or_follow, open_session
 from runbook.session.store import find, sessions_dir
+from runbook.triage import exit_code
 from runbook.walk import position
 
 
@@ -23,22 +28,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("session", metavar="SESSION", help="id of a session, or the first letters of one")
     parser.add_argument("--attach", metavar="RUN", help="folder or log of the new run of the experiment it stands at")
+    parser.add_argument("--read", action="store_true", help="only read it, also while somebody else works on it")
     parser.add_argument("--take-over", action="store_true", help="take the session from whoever holds it")
     parser.add_argument("--plain", action="store_true", help="in plain text even on a terminal")
     options.add_drawn_flows(parser)
     options.add_sessions(parser)
+    options.add_who(parser)
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Go on where the session stands; return the exit code."""
-    folder = find(sessions_dir(parsed.sessions), parsed.session)
+    """Go on where the session stands, or read it; return the exit code."""
+    options.take_who(parsed)
+    if parsed.read and (parsed.attach or parsed.take_over):
+        raise UsageError("--read: a reader changes nothing", "leave out --attach and --take-over, or --read")
+    folder = str(find(sessions_dir(parsed.sessions), parsed.session))
     catalog = options.catalog(parsed.flows, parsed.lang)
-    desk = open_session(catalog, str(folder), parsed.lang, take_over=parsed.take_over)
+    shows = interactive() and not parsed.plain
+    desk = _open(parsed, catalog, folder, shows=shows)
     try:
         flow = desk.state.current
-        shows = interactive() and not parsed.plain
         if not shows:
             desks.tell(desk)
+        if desk.reads and not shows:
+            return _read(parsed, desk, folder)
         if flow not in catalog.flows and (parsed.attach or not shows):
             raise UsageError(
                 f"session {os.path.basename(folder)} stands in no flow", "start one: slime-runbook run FLOW RUN"
@@ -49,9 +61,37 @@ def run(parsed: argparse.Namespace) -> int:
             return desks.show(parsed, desk, flow or None)
         from runbook.cli.run import walk_through
 
-        return walk_through(desk, catalog.flows[flow], Plain(parsed.lang, ascii_only=parsed.ascii), take_probes=False)
+        plain = Plain(parsed.lang, ascii_only=parsed.ascii)
+        where(plain, desk)
+        return walk_through(desk, catalog.flows[flow], plain, take_probes=False)
     finally:
         desk.close()
+
+
+def _open(parsed: argparse.Namespace, catalog: Catalog, folder: str, *, shows: bool) -> Desk:
+    """Return a desk that writes; a reader's where that was asked for, or somebody else holds the session in the UI."""
+    if parsed.read:
+        return follow_session(catalog, folder, parsed.lang)
+    if shows and not parsed.attach and not parsed.take_over:
+        return open_or_follow(catalog, folder, parsed.lang)
+    try:
+        return open_session(catalog, folder, parsed.lang, take_over=parsed.take_over)
+    except HeldError as error:
+        changed = follow_session(catalog, folder, parsed.lang).state.changed
+        last = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(changed))
+        again = f"slime-runbook resume {os.path.basename(folder)}"
+        raise HeldError(
+            f"{error.message}; its last record is of {last}",
+            f"read it: {again} --read; take it over if you know that it is abandoned: {again} --take-over",
+        ) from error
+
+
+def _read(parsed: argparse.Namespace, desk: Desk, folder: str) -> int:
+    """Write the session as it is now."""
+    from runbook.cli.sessions import show
+
+    show(Plain(parsed.lang, ascii_only=parsed.ascii), desk, folder)
+    return exit_code(desk.report())
 
 
 def _attach(desk: Desk, flow: str, path: str) -> None:

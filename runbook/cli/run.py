@@ -11,15 +11,17 @@ import os
 import sys
 
 from runbook.cli import desks, options
+from runbook.cli import seen as ledger
 from runbook.errors import RunbookError, UsageError
 from runbook.exits import ExitCode
 from runbook.flow.model import Flow
 from runbook.plain import Plain
 from runbook.plain_experiments import copied, experiment, summary
+from runbook.plain_handover import node_notes
 from runbook.session import events as ev
 from runbook.session.desk import Desk
-from runbook.session.lock import login_name
 from runbook.session.opening import new_session
+from runbook.session.people import author, note_words
 from runbook.triage import Verdicted
 from runbook.walk import Decision, How, position
 
@@ -30,11 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_evidence(parser)
     options.add_drawn_flows(parser)
     options.add_sessions(parser)
+    options.add_who(parser)
     parser.add_argument("--yes-to-probes", action="store_true", help="take what the probes decide without asking")
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Walk the flow; return the exit code of where it ended."""
+    options.take_who(parsed)
     catalog = options.catalog(parsed.flows, parsed.lang)
     if parsed.flow not in catalog.flows:
         raise UsageError(f"unknown flow {parsed.flow!r}", f"flows: {', '.join(catalog.flows)}")
@@ -71,6 +75,7 @@ def walk_through(desk: Desk, flow: Flow, plain: Plain, *, take_probes: bool) -> 
         decision = desk.state.decision(flow, name)
         plain.node(flow, name, decision)
         experiment(plain, desk.state, flow, name)
+        node_notes(plain, desk, flow.flow, name)
         if node.is_leaf:
             return _end(desk, flow, name, plain)
         if take_probes and decision.how is How.DECIDED and decision.answer is not None:
@@ -156,7 +161,7 @@ def _done(desk: Desk, flow: Flow, name: str, plain: Plain, said: str) -> bool:
             return True
         plain.line(plain.say("This is the first node.", "这是第一个节点。"), 2)
     elif letter == "n" and rest:
-        desk.append(ev.Noted(rest, login_name(), flow.flow, name))
+        desk.append(ev.Noted(note_words(rest), author(), flow.flow, name))
     elif said == "p" and node.probes:
         run = desk.state.run_at(flow, name)
         if run is not None:
@@ -195,7 +200,7 @@ def _end(desk: Desk, flow: Flow, name: str, plain: Plain) -> int:
         known = desk.catalog.vocabulary.get(node.cause)
         title = known.title.say(desk.language) if known is not None else ""
         plain.line(f"{plain.say('cause: ', '原因：')}{node.cause}  {title}", style="bold")
-    plain.leaf(node)
+    plain.leaf(desk.state.node(flow, name))
     summary(plain, desk.state, flow)
     return _stop(desk, flow, name, plain)
 
@@ -204,7 +209,11 @@ def _stop(desk: Desk, flow: Flow, name: str, plain: Plain) -> int:
     """Name what evidence confirms, in whatever flow, and where the session is; return the exit code."""
     _ask_rest(desk, plain)
     report = desk.report()
+    ledger.remember(desk)
+    seen = ledger.of_session(report, desk.folder, desk.session_id, desk.language)
     here = flow.nodes[name].cause
+    for words in seen.get(here or "", ()):
+        plain.line(words, 2, "yellow")
     if here is not None and here not in {cause.cause for cause in report.confirmed}:
         plain.line(
             plain.say("Reached by answers; evidence does not confirm it.", "由回答得出，证据尚未确认。"), 2, "yellow"
@@ -214,7 +223,7 @@ def _stop(desk: Desk, flow: Flow, name: str, plain: Plain) -> int:
         plain.heading(plain.say("Confirmed by evidence", "证据已确认"))
         titles = {name: cause.title for name, cause in desk.catalog.vocabulary.items()}
         for cause in others:
-            plain.cause(cause, titles)
+            plain.cause(cause, titles, seen.get(cause.cause, ()))
             _where(desk, flow, cause, plain)
     hint = plain.say("session kept: ", "会话已保存：")
     print(f"{hint}{desk.session_id}  (slime-runbook export {desk.session_id} --format markdown)", file=sys.stderr)

@@ -13,11 +13,13 @@ import sys
 import time
 
 from runbook.cli import desks, options
+from runbook.cli import seen as ledger
 from runbook.errors import UsageError
 from runbook.experiments import next_experiment
 from runbook.plain import Plain
 from runbook.plain_experiments import following
 from runbook.session.desk import Desk
+from runbook.session.store import sessions_dir
 from runbook.triage import exit_code
 from runbook.watch import Change
 
@@ -27,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_evidence(parser)
     options.add_drawn_flows(parser)
     options.add_heavy(parser)
+    options.add_sessions(parser)
     parser.add_argument(
         "--json",
         action="store_true",
@@ -63,11 +66,13 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _write(desk: Desk, parsed: argparse.Namespace) -> None:
-    """Print the whole triage."""
+    """Print the whole triage, with what kept sessions know of its causes."""
+    report = desk.report()
+    seen = ledger.sightings(report, sessions_dir(parsed.sessions), desk.session_id)
     if not parsed.json:
         plain = Plain(parsed.lang, ascii_only=parsed.ascii)
-        plain.triage(desk, desk.report())
-        if (chosen := next_experiment(desk.state, desk.catalog.flows, desk.report())) is not None:
+        plain.triage(desk, report, ledger.words(seen, parsed.lang))
+        if (chosen := next_experiment(desk.state, desk.catalog.flows, report)) is not None:
             following(plain, *chosen, desks.walk_command(desk, chosen[0].flow))
         sys.stdout.flush()
         return
@@ -76,7 +81,7 @@ def _write(desk: Desk, parsed: argparse.Namespace) -> None:
     from runbook.answer_json import answer_json
 
     titles = {name: cause.title.say(parsed.lang) for name, cause in desk.catalog.vocabulary.items()}
-    encoded = msgspec.json.encode(answer_json(desk.state, desk.report(), titles, parsed.lang))
+    encoded = msgspec.json.encode(answer_json(desk.state, report, titles, parsed.lang, seen))
     sys.stdout.buffer.write((encoded if parsed.follow else msgspec.json.format(encoded, indent=1)) + b"\n")
     sys.stdout.buffer.flush()
 

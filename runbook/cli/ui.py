@@ -15,11 +15,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_evidence(parser)
     options.add_drawn_flows(parser)
     options.add_sessions(parser)
+    options.add_who(parser)
     parser.add_argument("--flow", metavar="FLOW", help="start in this flow")
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Open the UI on RUN, or on this folder."""
+    options.take_who(parsed)
     if not interactive():
         raise UsageError("the terminal UI needs a terminal", "use slime-runbook triage RUN or run FLOW RUN")
     catalog = options.catalog(parsed.flows, parsed.lang)

@@ -12,7 +12,7 @@ from runbook.changing import Changed, unified
 from runbook.errors import EvidenceError, RunbookError, SessionError, UsageError
 from runbook.evidence import Evidence
 from runbook.flow.model import Change
-from runbook.private import write_whole
+from runbook.private import write_below
 from runbook.session.events import CopyChanged
 from runbook.text import visible
 
@@ -54,9 +54,9 @@ def keep(folder: str, flow_id: str, node: str, made: Changed) -> CopyChanged:
         with open(made.of, "rb") as file:
             before = file.read().decode("utf-8", "surrogateescape")
         if folder:
-            path = os.path.join(folder, FOLDER, f"{flow_id}.{node}", name)
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-            write_whole(path, made.text.encode("utf-8", "surrogateescape"))
+            names = (FOLDER, f"{flow_id}.{node}", name)
+            path = os.path.join(folder, *names)
+            write_below(folder, names, made.text.encode("utf-8", "surrogateescape"))
     except OSError as error:
         where = path or made.of
         raise SessionError(f"{where}: {error.strerror}", "make room or give the file again, then ask again") from error

@@ -12,8 +12,8 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from runbook import __version__
 from runbook.catalog import Catalog
@@ -22,11 +22,12 @@ from runbook.discovery import Found as Discovered
 from runbook.discovery import discover_installed
 from runbook.errors import EvidenceError, RunbookError, SessionError, UsageError
 from runbook.finding import Finding
-from runbook.private import write_whole
+from runbook.private import write_below
 from runbook.runner import Job, Runner
 from runbook.session import arrivals, copies
 from runbook.session import events as ev
-from runbook.session.lock import login_name
+from runbook.session.log import Log, Memory, Reading
+from runbook.session.people import author
 from runbook.session.state import SessionState, fold, replay
 from runbook.text import Text, sanitise
 from runbook.triage import Report
@@ -51,37 +52,11 @@ class Due(NamedTuple):
     first: bool = False
 
 
-class Log(Protocol):
-    """Where records go: a journal on disk, or memory for a triage that leaves nothing behind."""
-
-    def append(self, event: ev.Event, now: float) -> ev.Record:
-        """Make the next record durable and return it; raises SessionError when it cannot be written."""
-
-    def close(self) -> None:
-        """Release what is held."""
-
-
-class Memory:
-    """A log that keeps nothing: triage and tests."""
-
-    def __init__(self) -> None:
-        self._n = 0
-
-    def append(self, event: ev.Event, now: float) -> ev.Record:
-        """Return the next record."""
-        record = ev.Record(self._n, now, event)
-        self._n += 1
-        return record
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
 class Desk:
     """One open session.
 
     language: "en" or "zh", for what is drawn and exported. warnings: what a person should know before going on; every
-    front tells it.
+    front tells it. resumed: there was something in the session when it was opened.
     """
 
     def __init__(
@@ -115,7 +90,37 @@ class Desk:
         self._run_names: set[str] = set()
         self._closing = self._closed = False
         self.state: SessionState = replay(records, catalog.flows)
+        self.resumed = self.state.revision > 0
         self.warnings += _flows_now(self.state.flow_hashes, catalog.hashes)
+
+    @property
+    def reads(self) -> bool:
+        """Whether the session is only read here, since somebody else writes it."""
+        return isinstance(self._log, Reading)
+
+    def held(self) -> bool:
+        """Return whether the session is still ours to write; may read a file."""
+        return self._log.held()
+
+    def hand(self, log: Log, records: Iterable[ev.Record] | None) -> None:
+        """Go on over another log: the session was taken over, by us or from us.
+
+        records: what it holds, None to keep what is known. What runs is stopped when nothing more can be written.
+        """
+        with self._lock:
+            self._log, before = log, self._log
+            if records is not None:
+                self.state = replay(records, self.catalog.flows)
+        before.close()
+        if self.reads:
+            for job in self.jobs().values():
+                job.cancel()
+
+    def take_in(self, record: ev.Record) -> None:
+        """Fold a record that somebody else wrote into the state and announce it."""
+        with self._lock:
+            self.state = fold(self.state, record, self.catalog.flows)
+        self._tell("record", record)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` for everything that happens from now on, until what is returned is called."""
@@ -129,7 +134,7 @@ class Desk:
 
     def begin(self, root: str) -> None:
         """Record that the session was opened or resumed here."""
-        self.append(ev.Opened(__version__, self.catalog.hashes, root, login_name()))
+        self.append(ev.Opened(__version__, self.catalog.hashes, root, author()))
 
     def append(self, event: ev.Event) -> SessionState:
         """Journal `event`, fold it into the state and return that; raises SessionError when it cannot be written."""
@@ -277,7 +282,7 @@ class Desk:
         holder: list[Job] = []
 
         def done(finding: Finding) -> None:
-            if not self._closing:
+            if not self._closing and not self.reads:
                 self._guard(lambda: self.append(ev.Found(finding, run)))
                 self._guard(lambda: self._keep(finding))
 
@@ -309,16 +314,25 @@ class Desk:
             return {key: job for key, job in self._jobs.items() if not job.over}
 
     def triage_probes(self, *, heavy: bool = False) -> list[str]:
-        """Return the ids of all probes that the flows ask, in flow order.
+        """Return the ids of all probes that the flows ask, in flow order, then of those that ask an address given.
 
         heavy: also those that read bulk data, behind all others; without it they run only where a person asks them.
         """
         ids = dict.fromkeys(
             p for flow in self.catalog.flows.values() for node in flow.nodes.values() for p in node.probes
         )
+        ids.update(dict.fromkeys(self._of_addresses()))
         known = [probe for probe in ids if probe in self.catalog.probes]
         light = self.light(known)
         return [*light, *(probe for probe in known if probe not in light)] if heavy else light
+
+    def _of_addresses(self) -> Iterator[str]:
+        """Yield the ids of the probes that need nothing but addresses, which were all given."""
+        evidence = self.state.evidence("")
+        for name, probe in self.catalog.probes.items():
+            named = [self.catalog.slots.get(slot) for need in probe.needs for slot in need.split("|")]
+            if all(slot is not None and slot.holds == "url" for slot in named) and all(map(evidence.has, probe.needs)):
+                yield name
 
     def flow_probes(self, flow_id: str) -> list[str]:
         """Return the ids of the probes that a flow asks and that read no bulk data, in flow order."""
@@ -344,7 +358,7 @@ class Desk:
             decision = state.decision(flow, node)
             by_probe = who is None and decision.how is How.DECIDED and decision.answer == answer
             asked = tuple(probe for probe in flow.nodes[node].probes if probe in state.findings_at(flow, node))
-            by, name = (By.PROBE, "") if by_probe else (By.PERSON, login_name() if who is None else who)
+            by, name = (By.PROBE, "") if by_probe else (By.PERSON, author() if who is None else who)
             return self.append(ev.Answered(flow_id, node, answer, by, name, asked))
 
     def close(self) -> None:
@@ -354,7 +368,9 @@ class Desk:
         """
         self._closing = True
         self._runner.close()
-        self._guard(lambda: self.append(ev.Left(login_name())))
+        if not self.reads:
+            causes = [cause.cause for cause in self.report().confirmed]
+            self._guard(lambda: self.append(ev.Left(author(), next(iter(causes), ""), len(self.state.notes))))
         with self._lock:
             self._closed = True
             self._log.close()
@@ -362,10 +378,11 @@ class Desk:
     def _keep(self, finding: Finding) -> None:
         """Write the edits that a finding proposes into the session's folder; the originals stay as they are."""
         for proposal in finding.proposals if self.folder else ():
-            path = os.path.join(self.folder, f"{finding.probe}.{os.path.basename(proposal.name)}")
+            name = f"{finding.probe}.{os.path.basename(proposal.name)}"
             try:
-                write_whole(path, proposal.diff.encode("utf-8", "surrogateescape"))
+                write_below(self.folder, (name,), proposal.diff.encode("utf-8", "surrogateescape"))
             except OSError as error:
+                path = os.path.join(self.folder, name)
                 raise SessionError(
                     f"{path}: cannot be written: {error.strerror}", "make room, then ask again"
                 ) from error

@@ -18,7 +18,7 @@ from runbook.walk import By
 class Opened(msgspec.Struct, frozen=True, tag="opened"):
     """The session began or was resumed.
 
-    version: of the tool. flows: flow id to content hash. root: RUN. who: login name.
+    version: of the tool. flows: flow id to content hash. root: RUN. who: login name, or the name that was given.
     """
 
     version: str
@@ -114,6 +114,34 @@ class Noted(msgspec.Struct, frozen=True, tag="note"):
     node: str = ""
 
 
+class Fixed(msgspec.Struct, frozen=True, tag="fixed"):
+    """A person said what fixed the fault. cause: which one, "" for all that the session confirmed."""
+
+    cause: str
+    words: str
+    who: str = ""
+
+
+class Stood(msgspec.Struct, frozen=True, array_like=True):
+    """How a cause stood: the standing as a word, and the leaf that it has from."""
+
+    standing: str
+    flow: str
+    node: str
+
+
+class Judged(msgspec.Struct, frozen=True, tag="judged"):
+    """What the flows then at hand made of everything before this event: they may read otherwise later.
+
+    causes: cause to how it stood. decided: flow, then node, to the answer that the findings gave there and the node it
+    leads to; nodes that were not reached or not decided are left out. stood: flow to the node at which its walk stood.
+    """
+
+    causes: dict[str, Stood]
+    decided: dict[str, dict[str, tuple[str, str]]] = {}
+    stood: dict[str, str] = {}
+
+
 class Exported(msgspec.Struct, frozen=True, tag="exported"):
     """A ticket was written."""
 
@@ -122,9 +150,15 @@ class Exported(msgspec.Struct, frozen=True, tag="exported"):
 
 
 class Left(msgspec.Struct, frozen=True, tag="left"):
-    """The session was closed in good order. who: login name."""
+    """The session was closed in good order, which is where lists of sessions look.
+
+    who: who left. cause: the first confirmed cause then, "" when there was none, None where that was not recorded.
+    notes: how many notes there were.
+    """
 
     who: str = ""
+    cause: str | None = None
+    notes: int = 0
 
 
 Event = (
@@ -138,6 +172,8 @@ Event = (
     | RunAttached
     | CopyChanged
     | Noted
+    | Fixed
+    | Judged
     | Exported
     | Left
 )

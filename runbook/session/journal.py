@@ -4,7 +4,9 @@ Invariants: an event is on the disk when `append` returns; a kill, a full disk o
 most the event being written; what was written is never changed, so the file is a whole record of the session. The
 first line is a header. A line that this version does not know is kept and passed over. Python's JSON superset is used
 for what JSON cannot say (NaN, infinity, bytes of file names that are no UTF-8), so that no finding can fail to be
-written.
+written. Whoever takes a session over from a holder that may still run goes on in a new file with the same content
+under the same name: a holder that was stopped in the middle of writing wakes over a file that nobody reads any more.
+An event counts as written only when the lock was still held after it was on the disk.
 """
 
 from __future__ import annotations
@@ -23,10 +25,11 @@ from typing import Any, get_args
 import msgspec
 
 from runbook import __version__
-from runbook.errors import SessionError
-from runbook.private import write_at, write_whole
-from runbook.session.events import Event, Record
-from runbook.session.lock import Lock, acquire
+from runbook.errors import LostError, SessionError
+from runbook.private import PRIVATE, Access, access_of, make_folder, write_at, write_whole
+from runbook.session.events import Event, FlowStarted, Found, Left, Opened, Record
+from runbook.session.lock import Holder, Lock, acquire
+from runbook.session.log import told
 from runbook.text import Text, sanitise
 
 JOURNAL = "journal.jsonl"
@@ -36,6 +39,7 @@ SCHEMA = 1
 """Raised when a reader of an older version could misread a newer journal; a new kind of event does not raise it."""
 
 _KINDS = frozenset(kind.__struct_config__.tag for kind in get_args(Event))
+_SEE_WHAT_THEY_ADDED = "leave this one, and open the session again to see what they added"
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -84,19 +88,24 @@ class Journal:
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
 
     @staticmethod
-    def create(sessions: str | os.PathLike[str], now: float, flows: Mapping[str, str] | None = None) -> Journal:
+    def create(
+        sessions: str | os.PathLike[str],
+        now: float,
+        flows: Mapping[str, str] | None = None,
+        access: Access = PRIVATE,
+    ) -> Journal:
         """Begin a session in a new folder under `sessions` (made when missing) and return its journal, locked.
 
-        now: seconds since the epoch. flows: id to content hash of the flows at hand. Raises SessionError when the
-        folder cannot be made or written.
+        now: seconds since the epoch. flows: id to content hash of the flows at hand. access: who may use the session.
+        Raises SessionError when the folder cannot be made or written.
         """
         try:
             os.makedirs(sessions, mode=0o700, exist_ok=True)
-            folder = _new_folder(os.fspath(sessions), now)
+            folder = _new_folder(os.fspath(sessions), now, access)
             lock = acquire(folder)
             header = Header(TOOL, SCHEMA, __version__, os.path.basename(folder), now, dict(flows or {}))
             line = msgspec.json.encode(header) + b"\n"
-            write_whole(os.path.join(folder, JOURNAL), line)
+            write_whole(os.path.join(folder, JOURNAL), line, access=access_of(folder))
             _sync_folder(folder)
             _sync_folder(os.fspath(sessions))
         except OSError as error:
@@ -107,19 +116,21 @@ class Journal:
         return Journal(folder, lock, Loaded(header, (), (), 0, len(line), b""), ())
 
     @staticmethod
-    def open(folder: str | os.PathLike[str], *, take_over: bool = False) -> Journal:
+    def open(folder: str | os.PathLike[str], *, take_over: bool = False, instead_of: Holder | None = None) -> Journal:
         """Open a kept session to go on with it.
 
-        A torn last line is cut off, its bytes kept in a file beside the journal and named in `warnings`. take_over:
-        see `runbook.session.lock.acquire`. Raises SessionError when it is locked, damaged before its last line, or
-        unreadable.
+        A torn last line is cut off, its bytes kept in a file beside the journal and named in `warnings`. take_over,
+        instead_of: see `runbook.session.lock.acquire`. Raises HeldError when it is locked, SessionError when it is
+        damaged before its last line, or unreadable.
         """
         folder = os.fspath(folder)
         path = os.path.join(folder, JOURNAL)
         if not os.path.isfile(path):
             raise SessionError(f"{path}: there is no journal", "name a session's folder")
-        lock = acquire(folder, take_over=take_over)
+        lock = acquire(folder, take_over=take_over, instead_of=instead_of)
         try:
+            if lock.taken:
+                _go_on_elsewhere(path)
             loaded = load(path)
             warnings = loaded.warnings
             if loaded.torn:
@@ -138,14 +149,16 @@ class Journal:
     def append(self, event: Event, now: float) -> Record:
         """Write one event and return its record once it is on the disk.
 
-        Raises SessionError when it cannot be written; the journal is then as it was before, and stays usable.
+        Raises LostError when somebody took the session over, SessionError when it cannot be written for another
+        reason; the journal is then as it was before, and stays usable.
         """
         if self._descriptor < 0:
             raise SessionError(f"{self._path}: the session was closed", "open it again")
-        if not self._lock.held():
-            raise SessionError(
-                f"{self._path}: somebody took this session over; the last event was not written",
-                "leave this one, and open the session again to see what they added",
+        if not self.held():
+            raise LostError(
+                f"{self._path}: somebody took this session over; not written: {told(event)}",
+                _SEE_WHAT_THEY_ADDED,
+                what=_lost(event),
             )
         record = Record(self._next, now, event)
         line = encode(record)
@@ -158,9 +171,19 @@ class Journal:
                 os.ftruncate(self._descriptor, self._size)
             hint = "make room and repeat it; the session is whole" if error.errno in _FULL else "see to the file system"
             raise SessionError(f"{self._path}: the last event was not written: {error.strerror}", hint) from error
+        if not self.held():
+            raise LostError(
+                f"{self._path}: somebody took this session over while this was being written: {told(event)}",
+                f"it may be missing; {_SEE_WHAT_THEY_ADDED}",
+                what=_lost(event),
+            )
         self._size += len(line)
         self._next += 1
         return record
+
+    def held(self) -> bool:
+        """Return whether the session is still ours to write; costs one small read."""
+        return self._lock.held()
 
     def close(self) -> None:
         """Close the file and give up the lock; harmless when repeated."""
@@ -185,6 +208,11 @@ class Journal:
             )
 
 
+def _lost(event: Event) -> str:
+    """Return what a person has to do again, "" for what the program does again by itself."""
+    return "" if isinstance(event, Found | FlowStarted | Left | Opened) else told(event)
+
+
 def read(folder: str | os.PathLike[str]) -> tuple[tuple[Record, ...], tuple[Text, ...]]:
     """Return the records of a session and what a person should know about them; needs no lock and changes nothing.
 
@@ -202,16 +230,21 @@ def read(folder: str | os.PathLike[str]) -> tuple[tuple[Record, ...], tuple[Text
 
 
 def load(path: str) -> Loaded:
-    """Read and check a whole journal.
-
-    Raises SessionError naming file and line when it is no journal, newer than this version can read, or damaged
-    before its last line.
-    """
+    """Read and check a whole journal; raises SessionError as `decode` does, and when it cannot be read."""
     try:
         with open(path, "rb") as file:
             data = file.read()
     except OSError as error:
         raise SessionError(f"{path}: cannot be read: {error.strerror}", "check the path and its rights") from error
+    return decode(path, data)
+
+
+def decode(path: str, data: bytes) -> Loaded:
+    """Return the content of a journal, checked. path: its name in messages.
+
+    Raises SessionError naming file and line when it is no journal, newer than this version can read, or damaged
+    before its last line.
+    """
     lines = data.split(b"\n")
     header = decode_header(path, lines[0] if len(lines) > 1 else b"")
     records: list[Record] = []
@@ -321,7 +354,7 @@ def _set_aside(path: str, loaded: Loaded) -> Text:
     """Cut the torn line off the journal, keep its bytes beside it and return what a person should know."""
     aside = f"{path}.torn-{secrets.token_hex(3)}"
     try:
-        write_whole(aside, loaded.torn)
+        write_whole(aside, loaded.torn, access=access_of(os.path.dirname(path)))
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
             os.ftruncate(descriptor, loaded.size)
@@ -337,13 +370,25 @@ def _set_aside(path: str, loaded: Loaded) -> Text:
     )
 
 
-def _new_folder(sessions: str, now: float) -> str:
+def _go_on_elsewhere(path: str) -> None:
+    """Put a new file with the same content in the journal's place, out of reach of who still has the old one open."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+        write_whole(path, content, access=access_of(os.path.dirname(path)))
+    except OSError as error:
+        raise SessionError(
+            f"{path}: cannot be taken over: {error.strerror}", "make room, or see to its rights"
+        ) from error
+
+
+def _new_folder(sessions: str, now: float, access: Access) -> str:
     """Make a folder whose name sorts by time and is not taken."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
     while True:
         folder = os.path.join(sessions, f"{stamp}-{secrets.token_hex(3)}")
         with contextlib.suppress(FileExistsError):
-            os.mkdir(folder, 0o700)
+            make_folder(folder, access)
             return folder
 
 

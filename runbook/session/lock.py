@@ -3,14 +3,14 @@
 A lock is a small file that names its holder. It comes into being by one atomic `link` (which NFS guarantees; `O_EXCL`
 where the file system has no hard links), so it is never seen half written. No kernel lock is used: those are lost or
 refused on many cluster mounts. Invariants: a lock whose holder is known to be dead is taken over; one whose holder
-cannot be seen from here is not, unless the person says so; a holder that lost its lock notices before it writes again
-(`Lock.held`).
+cannot be seen from here is not, unless the person says so; only the holder that the person was told of gives way, so
+of several who take a session over at once exactly one gets it; a holder that lost its lock notices before it writes
+again (`Lock.held`). The file is for whoever the session is for (`runbook.private.access_of`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import getpass
 import os
 import secrets
 import socket
@@ -19,14 +19,17 @@ from dataclasses import dataclass
 
 import msgspec
 
-from runbook.errors import SessionError
-from runbook.private import write_whole
+from runbook.errors import HeldError, SessionError
+from runbook.private import access_of, write_whole
+from runbook.session.people import author
 from runbook.text import sanitise
 
 LOCK = "lock"
 """Name of the lock file in the session folder."""
 
 _ATTEMPTS = 16
+_LOOKS, _BETWEEN = 4, 0.05
+"""Looks for a lock that is not there, and the seconds between: another who came too late may be putting it back."""
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -53,17 +56,32 @@ class Holder(msgspec.Struct, frozen=True):
         who = f"{sanitise(self.who)} " if self.who else ""
         return f"{who}on {sanitise(self.host)} (process {self.pid}) since {since}"
 
+    def parts(self) -> dict[str, str]:
+        """Return name, host and time of day (UTC), safe to draw, for words in any language: who, host, since."""
+        since = time.strftime("%H:%M UTC", time.gmtime(self.time))
+        return {"who": sanitise(self.who) or str(self.pid), "host": sanitise(self.host), "since": since}
+
 
 @dataclass(frozen=True)
 class Lock:
-    """A lock that this process holds. content: the bytes of the lock file, unique to this lock."""
+    """A lock that this process holds.
+
+    content: the bytes of the lock file, unique to this lock. taken: it was taken from a holder that may be alive.
+    """
 
     path: str
     content: bytes
+    taken: bool = False
 
     def held(self) -> bool:
-        """Return whether the lock file is still this one; costs one small read."""
-        return _bytes_of(self.path) == self.content
+        """Return whether the lock file is still this one; costs one small read where it is."""
+        for look in range(_LOOKS):
+            if look:
+                time.sleep(_BETWEEN)
+            found = _bytes_of(self.path)
+            if found is not None:
+                return found == self.content
+        return False
 
     def release(self) -> None:
         """Give the lock up; a lock that somebody took over is left alone. Never fails."""
@@ -72,34 +90,31 @@ class Lock:
                 os.unlink(self.path)
 
 
-def login_name() -> str:
-    """Return the name of the person at the terminal, "" where the system does not know it."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        return ""
-
-
-def acquire(folder: str, *, take_over: bool = False) -> Lock:
+def acquire(folder: str, *, take_over: bool = False, instead_of: Holder | None = None) -> Lock:
     """Take the lock of a session folder.
 
-    take_over: also take it from a holder that may be alive. Raises SessionError naming the holder when it is held, or
-    the reason when no lock file can be made.
+    take_over: also take it from a holder that may be alive: from `instead_of`, by default from who holds it now, but
+    from nobody who came after. Raises SessionError naming the holder when it is held, or the reason when no lock file
+    can be made.
     """
     path = os.path.join(folder, LOCK)
     content = msgspec.json.encode(_me())
+    giving_way = None if instead_of is not None or not take_over else _bytes_of(path)
+    taken = False
     try:
         for _ in range(_ATTEMPTS):
-            if _claim(path, content):
-                return Lock(path, content)
+            if _claim(folder, path, content):
+                return Lock(path, content, taken)
             seen = _bytes_of(path)
             if seen is None:
                 continue
-            if not take_over:
+            chosen = seen == giving_way or (instead_of is not None and _decode(seen) == instead_of)
+            if not (take_over and chosen):
                 _refuse_unless_dead(path, seen)
-            _remove(path, seen)
+            taken = (_remove(path, seen) and take_over and chosen) or taken
     except OSError as error:
-        raise SessionError(f"{path}: cannot lock the session: {error.strerror}", "check the folder's rights") from error
+        hint = "read it with `resume SESSION --read`; to go on with it, ask its owner for the right to write"
+        raise SessionError(f"{path}: cannot lock the session: {error.strerror}", hint) from error
     raise SessionError(f"{path}: the lock changes hands faster than it can be taken", "try again")
 
 
@@ -124,8 +139,15 @@ def alive(holder: Holder) -> bool | None:
         return None
     if here.start:
         found = _process_start(holder.pid)
-        return found is not None and found == (holder.start or found)
+        if found is None:
+            return None if _hidden(holder.pid) else False
+        return found == (holder.start or found)
     return _answers(holder.pid)
+
+
+def _hidden(pid: int) -> bool:
+    """Return whether there is such a process though /proc does not show it: one of another user, with hidepid."""
+    return _bytes_of(f"/proc/{pid}/stat") is None and _answers(pid)
 
 
 def _answers(pid: int) -> bool:
@@ -146,7 +168,7 @@ def _me() -> Holder:
         pid=pid,
         time=time.time(),
         token=secrets.token_hex(8),
-        who=login_name(),
+        who=author(),
         start=_process_start(pid) or "",
         boot=(_bytes_of("/proc/sys/kernel/random/boot_id") or b"").decode().strip(),
         namespace=_link_of("/proc/self/ns/pid"),
@@ -188,7 +210,7 @@ def _decode(content: bytes) -> Holder | None:
 def _refuse_unless_dead(path: str, seen: bytes) -> None:
     holder = _decode(seen)
     if holder is None:
-        raise SessionError(
+        raise HeldError(
             f"{path}: the session is locked, but the lock does not say by whom",
             "take it over if you know that nobody has it open",
         )
@@ -196,33 +218,35 @@ def _refuse_unless_dead(path: str, seen: bytes) -> None:
     if living is False:
         return
     certainty = "" if living else "; whether it still runs cannot be seen from here"
-    raise SessionError(
+    raise HeldError(
         f"{path}: the session is open elsewhere: {holder.describe()}{certainty}",
-        "read it with `sessions show`, or give --take-over if you know that it is abandoned",
+        "read it with `resume SESSION --read`, or give --take-over if you know that it is abandoned",
     )
 
 
-def _claim(path: str, content: bytes) -> bool:
+def _claim(folder: str, path: str, content: bytes) -> bool:
     """Make the lock file with `content` in one step; return False when there is one already."""
     try:
-        write_whole(path, content, overwrite=False)
+        write_whole(path, content, overwrite=False, access=access_of(folder))
     except FileExistsError:
         return False
     return True
 
 
-def _remove(path: str, seen: bytes) -> None:
-    """Take away the lock whose bytes are `seen`; a lock that somebody made in the meantime is put back."""
+def _remove(path: str, seen: bytes) -> bool:
+    """Take away the lock whose bytes are `seen`, and return whether that was done; another that is there now stays."""
     if _bytes_of(path) != seen:
-        return
+        return False
     aside = f"{path}.{secrets.token_hex(8)}"
     try:
         os.rename(path, aside)
     except FileNotFoundError:
-        return
+        return False
     try:
-        if _bytes_of(aside) != seen:
-            with contextlib.suppress(OSError):
-                os.link(aside, path)
+        if _bytes_of(aside) == seen:
+            return True
+        with contextlib.suppress(OSError):
+            os.link(aside, path)
+        return False
     finally:
         os.unlink(aside)

@@ -30,13 +30,23 @@ class Note(msgspec.Struct, frozen=True):
     node: str = ""
 
 
+class Fix(msgspec.Struct, frozen=True):
+    """What a person said fixed a cause. cause: "" for all that are confirmed. time: seconds since the epoch."""
+
+    cause: str
+    words: str
+    time: float
+    who: str = ""
+
+
 class SessionState(msgspec.Struct, frozen=True):
     """Everything known in a session.
 
     revision: number of records folded, so that two states of one session differ when their revisions do. findings:
     (run, probe id) to the latest finding. attached: (flow, node) to the name of the run attached to that experiment.
     copies: (flow, node) to the latest changed copy that was written for that experiment. runs: every attached run in
-    order, also one that gave way to another, with its RUN. arrivals: run to how it was attached. current: flow in
+    order, also one that gave way to another, with its RUN. arrivals: run to how it was attached. judged: the latest
+    judgement that was recorded. current: flow in
     front. flow_hashes: as recorded when the session began. began, changed: seconds since the epoch. by: who was at work
     last.
     """
@@ -55,6 +65,8 @@ class SessionState(msgspec.Struct, frozen=True):
     runs: dict[str, str] = {}
     arrivals: dict[str, ev.RunAttached] = {}
     notes: tuple[Note, ...] = ()
+    fixes: tuple[Fix, ...] = ()
+    judged: ev.Judged | None = None
     exports: tuple[tuple[str, str], ...] = ()
     current: str = ""
     began: float = 0.0
@@ -181,7 +193,18 @@ def _(event: ev.CopyChanged, state: SessionState, t: float, flows: Mapping[str, 
 
 @_apply.register
 def _(event: ev.Noted, state: SessionState, t: float, flows: Mapping[str, Flow]) -> SessionState:
-    return change(state, notes=(*state.notes, Note(event.words, t, event.who, event.flow, event.node)))
+    note = Note(event.words, t, event.who, event.flow, event.node)
+    return change(state, notes=(*state.notes, note), by=event.who or state.by)
+
+
+@_apply.register
+def _(event: ev.Fixed, state: SessionState, t: float, flows: Mapping[str, Flow]) -> SessionState:
+    return change(state, fixes=(*state.fixes, Fix(event.cause, event.words, t, event.who)))
+
+
+@_apply.register
+def _(event: ev.Judged, state: SessionState, t: float, flows: Mapping[str, Flow]) -> SessionState:
+    return change(state, judged=event)
 
 
 @_apply.register

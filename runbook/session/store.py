@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from runbook.errors import SessionError, UsageError
 from runbook.session import events as ev
@@ -19,8 +20,13 @@ __all__ = ["APP", "SessionInfo", "find", "list_sessions", "read", "sessions_dir"
 APP = "slime-runbook"
 """Name of the folder under the user's state directory."""
 
+SESSIONS = "SLIME_RUNBOOK_SESSIONS"
+"""Environment variable with the folder of sessions, where --sessions is not given."""
+
 _BLOCK = 64 * 1024
-_TURNS = (b'"type":"flow"', b'"type":"answered"', b'"type":"back"')
+_FURTHEST = 4 << 20
+"""Bytes from the end of a journal beyond which nothing is looked for, so that a slow disk lists 500 sessions."""
+_KINDS = (b'"type":"flow"', b'"type":"answered"', b'"type":"back"', b'"type":"left"', b'"type":"note"')
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,8 @@ class SessionInfo:
 
     began, changed: seconds since the epoch. root: the RUN it is about. current: id of the flow in front, "" when
     none. locked_by: who holds it, "" when it is free. damaged: why it cannot be opened as far as its ends tell, ""
-    when they are well.
+    when they are well; remedy: what to do about that. cause: the first confirmed cause when it was left last, "" when
+    there was none, None when that is not known. notes: how many are known of.
     """
 
     id: str
@@ -39,12 +46,33 @@ class SessionInfo:
     current: str
     locked_by: str
     damaged: str
+    remedy: str = ""
+    cause: str | None = None
+    notes: int = 0
+
+
+@dataclass
+class _Ends:
+    """What the end of a journal tells."""
+
+    current: str | None = None
+    cause: str | None = None
+    left: bool = False
+    notes: int = 0
+
+
+def given_dir(override: str | None = None) -> str:
+    """Return the folder that was given for sessions, on the command line or by SLIME_RUNBOOK_SESSIONS; "" for none."""
+    return override or os.environ.get(SESSIONS, "")
 
 
 def sessions_dir(override: str | None = None) -> Path:
-    """Return the folder of all sessions: `override`, else `sessions` in the user's state directory (XDG_STATE_HOME)."""
-    if override:
-        return Path(override).expanduser().absolute()
+    """Return the folder of all sessions.
+
+    `override`, else SLIME_RUNBOOK_SESSIONS, else `sessions` in the user's state directory (XDG_STATE_HOME).
+    """
+    if given := given_dir(override):
+        return Path(given).expanduser().absolute()
     import platformdirs
 
     return Path(platformdirs.user_state_dir(APP, appauthor=False), "sessions")
@@ -87,7 +115,8 @@ def _ids(sessions: str | os.PathLike[str]) -> list[str]:
 def _info(folder: str, id: str) -> SessionInfo:
     path = os.path.join(folder, JOURNAL)
     began = changed = 0.0
-    root = current = damaged = locked_by = ""
+    root = damaged = remedy = locked_by = ""
+    ends = _Ends()
     try:
         changed = os.stat(path).st_mtime
         holder = holder_of(folder)
@@ -96,12 +125,12 @@ def _info(folder: str, id: str) -> SessionInfo:
             head, _, rest = file.read(_BLOCK).partition(b"\n")
             began = decode_header(path, head).began
             root = _root(rest)
-            current = _current(path)
+            ends = _ends(file)
     except SessionError as error:
-        damaged = error.message
+        damaged, remedy = error.message, error.hint
     except OSError as error:
-        damaged = f"{path}: cannot be read: {error.strerror}"
-    return SessionInfo(id, began, changed, root, current, locked_by, damaged)
+        damaged, remedy = f"{path}: cannot be read: {error.strerror}", "check its rights"
+    return SessionInfo(id, began, changed, root, ends.current or "", locked_by, damaged, remedy, ends.cause, ends.notes)
 
 
 def _root(head: bytes) -> str:
@@ -113,22 +142,28 @@ def _root(head: bytes) -> str:
     return ""
 
 
-def _current(path: str) -> str:
-    """Return the flow that the person turned to last, looking from the end of the journal."""
-    with open(path, "rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        reach = 0
-        while reach < size:
-            reach = min(size, max(_BLOCK, reach * 4))
-            file.seek(size - reach)
-            tail = file.read(reach)
-            tail = tail[: tail.rfind(b"\n") + 1]
-            for line in reversed(tail.split(b"\n")):
-                if any(turn in line for turn in _TURNS):
-                    event = _event(line)
-                    if isinstance(event, ev.FlowStarted | ev.Answered | ev.WentBack):
-                        return event.flow
-    return ""
+def _ends(file: BinaryIO) -> _Ends:
+    """Return what the journal tells from its end: the flow in front, how it was left, how many notes there are."""
+    size = file.seek(0, os.SEEK_END)
+    reach, found = 0, _Ends()
+    while reach < min(size, _FURTHEST) and found.current is None:
+        reach, found = min(size, max(_BLOCK, reach * 4)), _Ends()
+        file.seek(size - reach)
+        tail = file.read(reach)
+        for line in reversed(tail[: tail.rfind(b"\n") + 1].split(b"\n")):
+            if any(kind in line for kind in _KINDS):
+                _note_end(found, _event(line))
+    return found
+
+
+def _note_end(found: _Ends, event: ev.Event | None) -> None:
+    """Take in an event, going backwards."""
+    if isinstance(event, ev.FlowStarted | ev.Answered | ev.WentBack) and found.current is None:
+        found.current = event.flow
+    elif isinstance(event, ev.Noted) and not found.left:
+        found.notes += 1
+    elif isinstance(event, ev.Left) and event.cause is not None and not found.left:
+        found.left, found.cause, found.notes = True, event.cause, found.notes + event.notes
 
 
 def _event(line: bytes) -> ev.Event | None:

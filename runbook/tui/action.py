@@ -13,7 +13,7 @@ class Action:
 
     scope: where it works. name: of the method, after "app." where the app serves it. keys: Textual key names, the
     first is shown. title: short, for the footer. help: one sentence. foot: shown in the footer. palette: offered in
-    the palette.
+    the palette. outside: it needs what a bundle does not have, the evidence or the cluster.
     """
 
     scope: str
@@ -23,6 +23,7 @@ class Action:
     help: Text
     foot: bool = False
     palette: bool = True
+    outside: bool = False
 
 
 def action(
@@ -34,6 +35,7 @@ def action(
     *,
     foot: bool = False,
     palette: bool = True,
+    outside: bool = False,
 ) -> Action:
     """Return an action; keys are parted by blanks, title and help are in English and Chinese."""
-    return Action(scope, name, tuple(keys.split()), Text(*title), Text(*help), foot, palette)
+    return Action(scope, name, tuple(keys.split()), Text(*title), Text(*help), foot, palette, outside)

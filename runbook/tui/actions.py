@@ -13,9 +13,11 @@ from runbook.text import Text
 from runbook.tui.action import Action
 from runbook.tui.action import action as _a
 from runbook.tui.browse_actions import BROWSE_ACTIONS, BROWSE_SCOPES
+from runbook.tui.preview_actions import PREVIEW_ACTIONS, PREVIEW_SCOPES
 
 SCOPES = {
     "app": Text("Everywhere", "任何位置"),
+    "reader": Text("While somebody else holds the session", "他人持有会话时"),
     "start": Text("Start screen", "开始界面"),
     "walk": Text("Walk screen", "走查界面"),
     "rows": Text("Lists and the tree", "列表与树"),
@@ -23,6 +25,7 @@ SCOPES = {
     "node": Text("Node", "节点"),
     "lines": Text("Evidence", "证据"),
     **BROWSE_SCOPES,
+    **PREVIEW_SCOPES,
 }
 
 ACTIONS = (
@@ -61,6 +64,24 @@ ACTIONS = (
         ("light/dark", "明/暗"),
         ("Switch between the dark and the light colours.", "在深色与浅色之间切换。"),
     ),
+    _a(
+        "app",
+        "whereabouts",
+        "i",
+        ("where we are", "进展"),
+        (
+            "Where the session stands in five lines, who has it, and all notes.",
+            "五行说明会话进展、由谁持有，以及全部备注。",
+        ),
+    ),
+    _a(
+        "reader",
+        "app.take_over",
+        "t",
+        ("take over", "接管"),
+        ("Take the session over and go on with it; you are asked first.", "接管会话并继续；会先询问。"),
+        foot=True,
+    ),
     _a("app", "next_pane", "tab", ("pane", "窗格"), ("Next pane.", "下一个窗格。"), palette=False),
     _a("app", "previous_pane", "shift+tab", ("pane", "窗格"), ("Previous pane.", "上一个窗格。"), palette=False),
     _a(
@@ -79,6 +100,7 @@ ACTIONS = (
         ("add evidence", "添加证据"),
         ("Add a file, a folder or an address to the evidence.", "向证据中添加文件、文件夹或地址。"),
         foot=True,
+        outside=True,
     ),
     _a(
         "start",
@@ -87,6 +109,7 @@ ACTIONS = (
         ("ask again", "重新询问"),
         ("Ask every probe again.", "重新询问所有探针。"),
         foot=True,
+        outside=True,
     ),
     _a(
         "start",
@@ -97,6 +120,7 @@ ACTIONS = (
             "Take the item out of the evidence; the file itself stays.",
             "将该项移出证据；文件本身不受影响。",
         ),
+        outside=True,
     ),
     _a("start", "app.note", "n", ("note", "备注"), ("Write a note for the whole session.", "为整个会话写备注。")),
     _a(
@@ -106,6 +130,7 @@ ACTIONS = (
         ("browse", "浏览"),
         ("Look into the bulk data of the evidence, page by page.", "逐页浏览证据中的大块数据。"),
         foot=True,
+        outside=True,
     ),
     _a("start", "app.export", "x", ("export", "导出"), ("Write the ticket.", "写出工单。"), foot=True),
     _a(
@@ -169,8 +194,22 @@ ACTIONS = (
         ),
         foot=True,
     ),
-    _a("walk", "ask", "r", ("ask again", "重新询问"), ("Ask this node's probes again.", "重新询问本节点的探针。")),
-    _a("walk", "cancel", "s", ("stop", "停止"), ("Cancel this node's running probes.", "取消本节点正在运行的探针。")),
+    _a(
+        "walk",
+        "ask",
+        "r",
+        ("ask again", "重新询问"),
+        ("Ask this node's probes again.", "重新询问本节点的探针。"),
+        outside=True,
+    ),
+    _a(
+        "walk",
+        "cancel",
+        "s",
+        ("stop", "停止"),
+        ("Cancel this node's running probes.", "取消本节点正在运行的探针。"),
+        outside=True,
+    ),
     _a(
         "walk",
         "change",
@@ -181,6 +220,7 @@ ACTIONS = (
             "在实验节点：将修改后的启动脚本副本写入会话。",
         ),
         foot=True,
+        outside=True,
     ),
     _a(
         "walk",
@@ -188,6 +228,7 @@ ACTIONS = (
         "plus",
         ("add evidence", "添加证据"),
         ("Add evidence that this node lacks.", "补充本节点缺少的证据。"),
+        outside=True,
     ),
     _a(
         "walk",
@@ -195,6 +236,7 @@ ACTIONS = (
         "t",
         ("attach run", "附上运行"),
         ("Attach the new run to this experiment.", "将新的运行附到该实验。"),
+        outside=True,
     ),
     _a(
         "walk",
@@ -202,6 +244,7 @@ ACTIONS = (
         "v",
         ("browse", "浏览"),
         ("Look into the bulk data of the run at this node.", "逐页浏览该节点所用运行的大块数据。"),
+        outside=True,
     ),
     _a("walk", "export", "x", ("export", "导出"), ("Write the ticket.", "写出工单。"), foot=True),
     _a("rows", "down", "j down", ("down", "下"), ("Next row.", "下一行。"), palette=False),
@@ -223,7 +266,7 @@ ACTIONS = (
     _a(
         "tree",
         "here",
-        "period",
+        "full_stop",
         ("to the walk", "回到走查"),
         ("Back to the node at which the walk stands.", "回到走查所在节点。"),
     ),
@@ -236,9 +279,15 @@ ACTIONS = (
     _a("lines", "shift_left", "h left", ("left", "左"), ("Shift long lines left.", "长行左移。"), palette=False),
     _a("lines", "shift_right", "l right", ("right", "右"), ("Shift long lines right.", "长行右移。"), palette=False),
     _a(
-        "lines", "cited", "period", ("cited line", "引用行"), ("Back to the cited line.", "回到被引用的行。"), foot=True
+        "lines",
+        "cited",
+        "full_stop",
+        ("cited line", "引用行"),
+        ("Back to the cited line.", "回到被引用的行。"),
+        foot=True,
     ),
     *BROWSE_ACTIONS,
+    *PREVIEW_ACTIONS,
 )
 
 
@@ -259,7 +308,7 @@ NAMES = {
     "question_mark": "?",
     "colon": ":",
     "plus": "+",
-    "period": ".",
+    "full_stop": ".",
     "space": "Space",
     "backspace": "Backspace",
     "pagedown": "PgDn",

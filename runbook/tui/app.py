@@ -21,8 +21,8 @@ from textual.app import App, SystemCommand
 from textual.screen import Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
 
-from runbook.errors import RunbookError, SessionError
-from runbook.exits import ExitCode
+from runbook.clipboard import sequence
+from runbook.errors import LostError, RunbookError, SessionError
 from runbook.glyphs import wants_ascii
 from runbook.session import events as ev
 from runbook.session.desk import Desk
@@ -34,12 +34,16 @@ from runbook.tui.actions import bindings, of_scopes
 from runbook.tui.asking import Asking, Hands
 from runbook.tui.browse_pages import Pages
 from runbook.tui.deeds import Deeds, why
+from runbook.tui.handing import Handing
 from runbook.tui.inbox import Inbox
+from runbook.tui.leaving import Leaving
 from runbook.tui.page import Page
+from runbook.tui.recalling import Recalling
 from runbook.tui.signs import ASCII, UNICODE, PlainBars
 from runbook.tui.start import CAUSES, EVIDENCE, FLOWS, SESSIONS, StartScreen
 from runbook.tui.view import View
 from runbook.tui.wishes import Wish, Wishes
+from runbook.window import FILES, Source
 
 TICK = 0.5
 """Seconds between two draws of running timers."""
@@ -52,7 +56,7 @@ class RunbookApp(App[Desk]):
     """The terminal UI over one desk. Its result is the desk of the session to turn to, None to leave."""
 
     TITLE = "runbook"
-    BINDINGS = bindings("app")
+    BINDINGS = [*bindings("app"), *bindings("reader")]  # noqa: RUF012  # as Textual declares it
     CSS = """
     Page { background: $background; color: $foreground; }
     ToastRack { dock: top; align: right top; margin: 1 0 0 0; }
@@ -63,6 +67,7 @@ class RunbookApp(App[Desk]):
     .-ascii .-narrow TreePane { border-right: none; }
     .-ascii .-wide LinesPane { border-left: ascii $ink-line; }
     .-ascii NodePane #foot, .-ascii LinesPane #full, .-ascii StartScreen #about { border-top: ascii $ink-line; }
+    .-ascii PreviewScreen #full { border-top: ascii $ink-line; }
     .-ascii SheetPane #row, .-ascii ReadingPane #token { border-top: ascii $ink-line; }
     .-ascii ReadingPane VerticalScroll { border-top: ascii $ink-line; }
     .-ascii ReadingPane #beside { border-left: ascii $ink-line; }
@@ -72,8 +77,10 @@ class RunbookApp(App[Desk]):
     .-ascii Toast.-error { border-left: ascii $ink-bad; }
     """
 
-    def __init__(self, desk: Desk, start: str | None = None, *, ascii_only: bool = False) -> None:
-        """Show `desk`; start: id of the flow to begin in."""
+    def __init__(
+        self, desk: Desk, start: str | None = None, *, ascii_only: bool = False, kept: Source | None = None
+    ) -> None:
+        """Show `desk`; start: id of the flow to begin in. kept: see `runbook.tui.running`."""
         plain = bool(os.environ.get("NO_COLOR"))
         forkserver.ensure_running()  # while stderr is the terminal's: it cannot start from Textual's capture of it
         super().__init__(ansi_color=True if plain else None)
@@ -89,16 +96,22 @@ class RunbookApp(App[Desk]):
         self.hands = Hands(self.inbox.put)
         self.asking = Asking(desk, self.hands, self._trouble)
         self.deeds = Deeds(desk, self.hands, self.asking, self._trouble)
+        self.leaving = Leaving(desk, self.hands, self.inbox.put, self._trouble)
         self.wishes = Wishes(self)
+        self.handing = Handing(self, self._trouble)
+        self.recalling = Recalling(desk, self.hands, lambda words: self.say(words.say(desk.language), bad=True))
         self.pages = Pages(self.inbox.put)
         self.start_screen = StartScreen()
+        self.start_screen.resumed = kept is not None or desk.resumed
         self.guards_signals = False
         self._begun = False
         self._start = start
-        self._looking = not desk.state.items
+        self.kept = kept
+        self._looking = kept is None and not desk.reads and not desk.state.items
         self._trouble_words = ""
         self._report: tuple[int, Report] | None = None
         self._probes = tuple(desk.triage_probes())
+        self.asking.open = kept is None
         desk.listen(lambda kind, payload: self.inbox.put((kind, payload)))
 
     def get_default_screen(self) -> Screen[Any]:
@@ -127,20 +140,28 @@ class RunbookApp(App[Desk]):
         gc.enable()
         self.inbox.open(asyncio.get_running_loop())
         self.set_interval(TICK, self._tick)
-        if self.desk.state.items:
-            self.asking.want(self._probes)
-        for (flow, _), run in self.desk.state.attached.items():
-            self.asking.want(self.desk.flow_probes(flow), run)
+        self.go_on()
+        self.handing.start()
+        if self.kept is not None:
+            self.say(self.word("bundle_note"))
         for words in self.desk.warnings:
             self.say(words.say(self.desk.language), bad=True)
         if self._start and self._start in self.desk.catalog.flows:
             self.open_flow(self._start)
         threading.Thread(target=self._list_sessions, name="sessions", daemon=True).start()
 
+    def go_on(self) -> None:
+        """Ask what was not asked yet of the evidence that is there."""
+        if self.desk.state.items:
+            self.asking.want(self._probes)
+        for (flow, _), run in self.desk.state.attached.items():
+            self.asking.want(self.desk.flow_probes(flow), run)
+
     def _list_sessions(self) -> None:
         folder = self.desk.folder
         if not folder:
             return
+        self.recalling.load()
         with contextlib.suppress(RunbookError):
             every = [info for info in list_sessions(os.path.dirname(folder)) if info.id != self.desk.session_id]
             self.inbox.put(lambda: setattr(self.start_screen, "recent", tuple(every)))
@@ -165,11 +186,18 @@ class RunbookApp(App[Desk]):
             self._looking,
             self.hands.pending > 0 and not self.asking.busy,
             self._trouble_words,
+            FILES if self.kept is None else self.kept,
+            self.kept is not None,
+            self.handing.head(),
+            self.recalling.words(self._report[1], self.desk.language),
         )
 
     def refresh_view(self) -> None:
         """Show the present state on the page in front, also when a dialog lies over it."""
-        self._page().show(self.view())
+        view = self.view()
+        self._page().show(view)
+        if not self.asking.busy and not self._looking:
+            self.recalling.settle(view.report)
 
     def _page(self) -> Page:
         """Return the page in front, also when a dialog lies over it."""
@@ -210,17 +238,26 @@ class RunbookApp(App[Desk]):
 
     def _trouble(self, error: BaseException) -> None:
         """Say what failed. What could not be saved stays in the head until something is saved again."""
+        if isinstance(error, LostError):
+            self.handing.lost(error)
+            return
         if isinstance(error, SessionError):
             self._trouble_words = self.word("not_saved", why=error.message)
         self.say(self.word("failed", why=why(error)), bad=True)
 
-    def word(self, key: str, **values: object) -> str:
+    def word(self, key: str, /, **values: object) -> str:
         """Return UI words in the present language."""
         return self.view().word(key, **values)
 
     def say(self, words: str, *, bad: bool = False) -> None:
         """Show words in a corner for a while."""
         self.notify(sanitise(words), severity="error" if bad else "information", markup=False, timeout=6)
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Offer a text to the terminal's clipboard, in the way that tmux or screen hands on; a too long one is not."""
+        self._clipboard = text
+        if self._driver is not None and (offered := sequence(text)):
+            self._driver.write(offered)
 
     def open_flow(self, flow_id: str, node: str = "") -> None:
         """Go to a flow; with `node`, as far towards it as evidence leads, and show it."""
@@ -327,6 +364,8 @@ class RunbookApp(App[Desk]):
 
     def action_ask_all(self) -> None:
         """Ask every probe again."""
+        if self.wishes.refused("ask"):
+            return
         self.asking.want(self._probes, again=True)
         self.refresh_view()
 
@@ -337,6 +376,14 @@ class RunbookApp(App[Desk]):
     def action_note(self) -> None:
         """Write a note for the whole session."""
         self.wishes.note()
+
+    def action_whereabouts(self) -> None:
+        """Show where the session stands, who has it, and the notes."""
+        self.wishes.whereabouts()
+
+    def action_take_over(self) -> None:
+        """Take over the session that somebody else holds."""
+        self.handing.ask()
 
     def action_export(self) -> None:
         """Write the ticket."""
@@ -351,30 +398,3 @@ class RunbookApp(App[Desk]):
     async def action_quit(self) -> None:
         """Leave; everything is saved already."""
         self.exit()
-
-
-def run_app(desk: Desk, start: str | None = None, *, ascii_only: bool = False) -> ExitCode:
-    """Run the terminal UI over `desk` and return the exit code of its triage. The caller closes `desk`.
-
-    A session chosen on the start screen is opened in its turn, and closed here.
-    """
-    current, opened = desk, []
-    try:
-        while True:
-            app = RunbookApp(current, start, ascii_only=ascii_only)
-            app.guards_signals = True
-            chosen = app.run()
-            app.inbox.close()
-            app.pages.close()
-            app.hands.finish(5.0)
-            if chosen is None:
-                break
-            current = chosen
-            opened.append(current)
-            start = current.state.current or None
-        from runbook.triage import exit_code
-
-        return exit_code(current.report())
-    finally:
-        for one in opened:
-            one.close()

@@ -71,6 +71,7 @@ class Asking:
     def __init__(self, desk: Desk, hands: Hands, trouble: Callable[[BaseException], None]) -> None:
         """Watch over `desk`. trouble: hears of a probe that could not even be asked."""
         self._desk, self._hands, self._trouble = desk, hands, trouble
+        self.open = True  # whether there is anything to ask: a bundle holds no evidence
         self._queue: list[Key] = []
         self._flying: dict[Key, Job | None] = {}
         self._stale: set[Key] = set()
@@ -81,7 +82,8 @@ class Asking:
 
         One that runs already is not asked twice; what was wanted again meanwhile is asked when it has answered.
         """
-        keys = [(run, probe) for probe in probes if probe in self._desk.catalog.probes]
+        may = self.open and not self._desk.reads
+        keys = [(run, probe) for probe in probes if may and probe in self._desk.catalog.probes]
         if again:
             self._stale.update(key for key in keys if key in self._flying)
         known = self._desk.state.findings
@@ -99,6 +101,10 @@ class Asking:
             self._stale.discard((run, probe))
             self._queue.insert(0, (run, probe))
         self._feed()
+
+    def forget(self) -> None:
+        """Ask nothing more of what was wanted: the session is somebody else's."""
+        self._queue, self._flying, self._stale = [], {}, set()
 
     def report(self, job: Job, done: float, total: float | None, unit: str) -> None:
         """Note how far a job is."""

@@ -1,4 +1,4 @@
-"""What the app does for a person: answer, go back, note, attach, take out, copy, export, turn to another session.
+"""What the app does for a person: answer, go back, note, attach, take out, copy, turn to another session.
 
 Each deed reads the session and queues what blocks on the desk's thread.
 
@@ -10,37 +10,21 @@ from __future__ import annotations
 
 import os
 import tempfile
-import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from runbook.errors import RedactionError, RunbookError
+from runbook.errors import RunbookError, UsageError
 from runbook.evidence import Item, placed
 from runbook.flow.model import Flow
-from runbook.private import write_whole
+from runbook.private import write_below
 from runbook.session import events as ev
 from runbook.session.desk import Desk
-from runbook.session.lock import login_name
-from runbook.session.opening import open_session
+from runbook.session.opening import open_or_follow
+from runbook.session.people import author, note_words
 from runbook.text import sanitise
 from runbook.tui.asking import Asking, Hands
 from runbook.walk import By, answer, position
 from runbook.walk import Step as WalkStep
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of an export.
-
-    words: the path that was written, or why nothing was. hide: a word that would have to be hidden first, "" when that
-    is not what it failed by; shown: what names it without giving it away.
-    """
-
-    words: str
-    worked: bool
-    hide: str = ""
-    shown: str = ""
 
 
 class Deeds:
@@ -49,7 +33,6 @@ class Deeds:
     def __init__(self, desk: Desk, hands: Hands, asking: Asking, trouble: Callable[[BaseException], None]) -> None:
         """Work on `desk`. trouble: hears of what failed."""
         self.desk, self.hands, self.asking, self._trouble = desk, hands, asking, trouble
-        self.hidden: list[str] = []
 
     def append(self, event: ev.Event) -> None:
         """Journal an event."""
@@ -60,7 +43,9 @@ class Deeds:
             self._trouble(result)
 
     def start_flow(self, flow: str) -> None:
-        """Turn to a flow."""
+        """Turn to a flow; a reader only looks."""
+        if self.desk.reads:
+            return
         if self.desk.state.current != flow or flow not in self.desk.state.walks:
             self.append(ev.FlowStarted(flow))
 
@@ -69,11 +54,13 @@ class Deeds:
 
         accepted: the probes' own answer was taken.
         """
-        who = None if accepted else login_name()
+        who = None if accepted else author()
         self.hands.do(lambda: self.desk.answer(flow.flow, word, who, at=node), self._check)
 
     def walk_to(self, flow: Flow, node: str) -> None:
         """Answer every node on the way to `node`, as far as evidence decides it; stop where it does not."""
+        if self.desk.reads:
+            return
         state = self.desk.state
         walk = state.walk(flow.flow)
         while (here := position(flow, walk)) != node:
@@ -89,8 +76,11 @@ class Deeds:
         self.append(ev.WentBack(flow.flow, node))
 
     def note(self, words: str, flow: str = "", node: str = "") -> None:
-        """Write a note."""
-        self.append(ev.Noted(sanitise(words), login_name(), flow, node))
+        """Write a note, of one line or of several."""
+        try:
+            self.append(ev.Noted(note_words(words), author(), flow, node))
+        except UsageError as error:
+            self._trouble(error)
 
     def add(self, slot: str, path: str, run: str = "") -> None:
         """Take a file, folder or address into a slot."""
@@ -126,41 +116,16 @@ class Deeds:
         folder = self.desk.folder
 
         def write() -> str:
-            place = os.path.join(folder, "commands") if folder else tempfile.mkdtemp(prefix="runbook-")
-            os.makedirs(place, mode=0o700, exist_ok=True)
-            path = os.path.join(place, name)
-            write_whole(path, (command.rstrip("\n") + "\n").encode())
-            return path
+            names = ("commands", name) if folder else (name,)
+            place = folder or tempfile.mkdtemp(prefix="runbook-")
+            return write_below(place, names, (command.rstrip("\n") + "\n").encode())
 
         self.hands.do(write, lambda path: then("" if isinstance(path, BaseException) else path))
-
-    def export(self, format: str, tell: Callable[[Callable[[], None]], None], done: Callable[[Outcome], None]) -> None:
-        """Write the ticket on a thread of its own, with the words hidden that a person chose; `done` gets what came."""
-
-        def write() -> None:
-            try:
-                from runbook.ticket.export import write_ticket
-
-                folder = self.desk.folder or tempfile.mkdtemp(prefix="runbook-")
-                path = write_ticket(self.desk, format, None, folder, hide=tuple(self.hidden))
-                outcome = Outcome(sanitise(str(path)), worked=True)
-            except RedactionError as error:
-                outcome = Outcome(why(error), worked=False, hide=error.word, shown=sanitise(error.shown))
-            except (RunbookError, OSError, ImportError) as error:
-                outcome = Outcome(why(error), worked=False)
-            tell(lambda: self._exported(format, outcome, done))
-
-        threading.Thread(target=write, name="export", daemon=True).start()
-
-    def _exported(self, format: str, outcome: Outcome, done: Callable[[Outcome], None]) -> None:
-        if outcome.worked:
-            self.append(ev.Exported(format, outcome.words))
-        done(outcome)
 
     def open_session(self, id: str, then: Callable[[Desk | BaseException], None]) -> None:
         """Open another session of the same folder; `then` gets its desk, or why it stays closed."""
         folder = os.path.join(os.path.dirname(self.desk.folder), id)
-        self.hands.do(lambda: open_session(self.desk.catalog, folder, self.desk.language), then)
+        self.hands.do(lambda: open_or_follow(self.desk.catalog, folder, self.desk.language), then)
 
 
 def why(error: BaseException) -> str:

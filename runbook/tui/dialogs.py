@@ -1,11 +1,11 @@
-"""The dialogs: one line of words, a choice from a list, the keys, and the outcome of an export.
+"""The dialogs: one line of words, a choice from a list, the keys, and what was written.
 
 Invariant: Esc leaves a dialog without effect; a dialog returns what was entered and does nothing itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -15,8 +15,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from runbook.tui import paint
-from runbook.tui.actions import SCOPES, bindings, key_of, of_scopes, show_key
-from runbook.tui.deeds import Outcome
+from runbook.tui.actions import SCOPES, bindings, of_scopes, show_key
 from runbook.tui.rows import Row, Rows
 from runbook.tui.view import View
 
@@ -147,60 +146,26 @@ class Keys(Dialog):
 
 
 class Export(Choose):
-    """Choose a format; what became of it is then shown in the same place.
+    """Choose the format of a ticket; what will leave is shown next."""
 
-    When something private is left, the next choice is whether to hide it by name and to write again.
-    """
+    def __init__(self, view: View, formats: Sequence[str]) -> None:
+        """Offer `formats`, the first at the cursor."""
+        super().__init__(view, view.word("export_title"), [(f, Content(f)) for f in formats], view.word("export_next"))
 
-    def __init__(
-        self,
-        view: View,
-        formats: Sequence[str],
-        write: Callable[[str, Callable[[Outcome], None]], None],
-        hide: Callable[[str], None],
-    ) -> None:
-        """Write with `write(format, done)`. hide: takes a word that every later ticket hides."""
-        super().__init__(view, view.word("export_title"), [(f, Content(f)) for f in formats], view.word("export_hint"))
-        self._write, self._hide = write, hide
-        self._format = ""
-        self._outcome: Outcome | None = None
 
-    def on_rows_chosen(self, event: Rows.Chosen) -> None:
-        """Write in the chosen format, or do what was chosen about the word that is left."""
-        event.stop()
-        event.prevent_default()  # else the handler of Choose would run too
-        outcome = self._outcome
-        if outcome is not None and (outcome.worked or event.key == "hide_not"):
-            self.dismiss(None)
-            return
-        if outcome is not None and event.key == "hide_it":
-            self._hide(outcome.hide)
-        else:
-            self._format = event.key
-        self._say(Content.styled(self.view.word("exporting"), self.view.ink.dim))
-        self._write(self._format, self._done)
+class Written(Dialog):
+    """What was written, and where."""
 
-    def _done(self, outcome: Outcome) -> None:
-        if not self.is_attached:
-            return
-        view = self.view
-        self._outcome = outcome
-        head = Content.styled(
-            view.word("exported" if outcome.worked else "not_exported"),
-            view.ink.good if outcome.worked else view.ink.bad,
-        )
-        self._say(paint.lines(head, Content(outcome.words)))
-        if outcome.hide:
-            ways = [
-                ("hide_it", view.word("hide_it", shown=outcome.shown)),
-                ("hide_not", view.word("hide_not", key=key_of("start", "drop"))),
-            ]
-            rows = self.query_one(Rows)
-            rows.set_rows([Row(key, Content(words)) for key, words in ways], cursor="hide_it")
-            rows.styles.height = len(ways)
+    BINDINGS = [Binding("enter,space,q", "leave", "leave", show=False)]  # noqa: RUF012
 
-    def _say(self, content: Content) -> None:
-        self.query_one("#hint", Static).update(content)
+    def __init__(self, view: View, title: str, said: Sequence[Content], hint: str) -> None:
+        """Say what stands in `said`, one below the other."""
+        super().__init__(view, title, hint)
+        self._said = said
+
+    def body(self) -> ComposeResult:
+        """Lay out."""
+        yield Static(paint.lines("", *self._said, ""), id="said", markup=False)
 
 
 def keys_text(view: View, scopes: Sequence[str], width: int) -> Content:
@@ -210,8 +175,10 @@ def keys_text(view: View, scopes: Sequence[str], width: int) -> Content:
     for scope in scopes:
         lines = [Content.styled(SCOPES[scope].say(view.language), view.ink.dim)]
         for action in of_scopes(scope):
-            keys = Content.styled(_keys(action.keys).ljust(column), view.ink.accent)
-            first, *rest = Content(action.help.say(view.language)).wrap(max(12, width - column - 4))
+            gone = view.bundled and action.outside
+            keys = Content.styled(_keys(action.keys).ljust(column), view.ink.dim if gone else view.ink.accent)
+            said = f"{action.help.say(view.language)} {view.word('gone')}" if gone else action.help.say(view.language)
+            first, *rest = Content(said).wrap(max(12, width - column - 4))
             lines.append(Content.assemble("  ", keys, "  ", first.rstrip()))
             lines += [Content.assemble(" " * (column + 4), more.rstrip()) for more in rest]
         blocks.append(paint.lines(*lines))

@@ -23,9 +23,9 @@ from runbook.glyphs import as_cut
 from runbook.text import sanitise
 from runbook.tui import paint
 from runbook.tui.actions import bindings, key_of
-from runbook.tui.filewindow import Line, Window, extend, open_window
 from runbook.tui.rows import LazyRows, Row, Rows
 from runbook.tui.view import STILL_AFTER, View
+from runbook.window import FILES, Line, Source, Window
 
 NEAR = 200
 """Lines from either end of the window at which more are read."""
@@ -43,6 +43,8 @@ def line_rows(window: Window, view: View, cited: int | None) -> LazyRows:
 
     def make(index: int) -> Row:
         line = lines[index]
+        if line.hole:
+            return Row(str(line.offset), Content.styled(" " * gutter + hole_words(view, line), ink.dim))
         here = line.offset == cited
         number = "" if line.number is None else f"{line.number:,}"
         edge = Content.styled(f"{number:>{gutter}} ", ink.accent if here else ink.dim) if gutter else Content("")
@@ -54,6 +56,12 @@ def line_rows(window: Window, view: View, cited: int | None) -> LazyRows:
         return at if at < len(lines) and lines[at].offset == int(key) else -1
 
     return LazyRows(len(lines), make, index_of)
+
+
+def hole_words(view: View, line: Line) -> str:
+    """Return what stands for bytes that were not kept."""
+    said = view.word("hole", n=f"{line.size:,}") if line.size >= 0 else view.word("hole_rest")
+    return f" {view.signs.ellipsis} {said} {view.signs.ellipsis}"
 
 
 class Lines(Rows):
@@ -116,6 +124,10 @@ class LinesPane(Vertical):
         yield Static(id="full", markup=False)
 
     @property
+    def _source(self) -> Source:
+        return self._view.files if self._view is not None else FILES
+
+    @property
     def busy(self) -> bool:
         """Whether a file is being read."""
         return self._reading
@@ -135,19 +147,20 @@ class LinesPane(Vertical):
 
     def reopen(self) -> None:
         """Go to the cited place again."""
-        citation, path = self.citation, self._path
+        citation, path, source = self.citation, self._path, self._source
         if self._view is not None and self._view.is_address(path):
             self._read(lambda: Window(path, "url"), fresh=True)
         else:
-            self._read(lambda: open_window(path, citation), fresh=True)
+            self._read(lambda: source.open(path, citation), fresh=True)
 
     def jump(self, *, tail: bool) -> None:
         """Go to the start or the end of the file."""
-        path, packed = self._path, self.window is not None and self.window.packed
+        path, source = self._path, self._source
+        packed = self.window is not None and self.window.packed
         if tail and packed and self._view is not None:
             self.notify(self._view.word("no_end"), markup=False)
         elif path and (self.window is None or self.window.kind != "url"):
-            self._read(lambda: open_window(path, None, tail=tail), fresh=True, end=tail)
+            self._read(lambda: source.open(path, None, tail=tail), fresh=True, end=tail)
 
     def _read(self, work: Callable[[], Window], *, fresh: bool, end: bool = False) -> None:
         """Carry out `work` on a thread and take its window, unless another was asked for meanwhile."""
@@ -214,13 +227,13 @@ class LinesPane(Vertical):
         """Return what is to be said about the file."""
         ink = view.ink
         said: list[Content] = []
-        if window.kind in ("binary", "folder", "missing", "url"):
+        if window.kind in ("binary", "folder", "missing", "absent", "url"):
             said.append(
                 Content.styled(
                     view.word(f"file_{window.kind}", **({"why": window.why} if window.why else {})), ink.warn
                 )
             )
-            if window.kind in ("binary", "folder") and self.citation is not None:
+            if window.kind in ("binary", "folder", "absent") and self.citation is not None:
                 said.append(Content(view.safe(self.citation.excerpt)))
         if window.note:
             said.append(Content.styled(view.word(window.note), ink.warn))
@@ -239,6 +252,9 @@ class LinesPane(Vertical):
         number = "" if line.number is None else view.word("line", n=f"{line.number:,}") + "  "
         where = Content.styled(number + view.word("byte", n=f"{line.offset:,}"), view.ink.dim)
         width = max(20, self.size.width - 4)
+        if line.hole:
+            strip.update(paint.lines(where, Content(hole_words(view, line).strip())))
+            return
         text = Content(as_cut(sanitise(line.raw, width * DETAIL_LINES), ascii_only=view.signs.ascii_only))
         strip.update(paint.lines(where, *text.wrap(width)[: DETAIL_LINES - 1]))
 
@@ -256,9 +272,9 @@ class LinesPane(Vertical):
         if window is None or window.kind != "text":
             return
         if cursor > len(window.lines) - NEAR and not window.ends[1]:
-            self._read(lambda: extend(window, after=True), fresh=False)
+            self._read(lambda: self._source.extend(window, after=True), fresh=False)
         elif cursor < NEAR and not window.ends[0]:
-            self._read(lambda: extend(window, after=False), fresh=False)
+            self._read(lambda: self._source.extend(window, after=False), fresh=False)
 
     def on_rows_chosen(self, event: Rows.Chosen) -> None:
         """Enter on a line does nothing more."""

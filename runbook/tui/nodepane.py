@@ -14,6 +14,7 @@ from runbook.tui.advice import Advice, Do, advise
 from runbook.tui.nodetext import answer_rows, citations, node_text
 from runbook.tui.paint import cut
 from runbook.tui.view import View
+from runbook.tui.wishes import OUTSIDE, WRITES
 
 ANSWER_LINES = 6
 """Answers shown at the foot; the list behind `a` has them all."""
@@ -85,7 +86,8 @@ class NodePane(Vertical):
             if len(rows) > ANSWER_LINES:
                 more = Content.styled(f"   + {len(rows) - ANSWER_LINES + 1}  ({key_of('walk', 'answer')})", ink.dim)
                 rows = [*rows[: ANSWER_LINES - 1], more]
-        quiet = advice.do in (Do.WAIT, Do.ANSWER)
+        cannot = (view.bundled and advice.do.value in OUTSIDE) or (view.held and advice.do.value in WRITES)
+        quiet = advice.do in (Do.WAIT, Do.ANSWER) or cannot
         line = Content.assemble(
             (f"{view.signs.enter} ", ink.dim if quiet else ink.accent),
             (advice.words, "" if quiet else f"{ink.accent} {ink.strong}".strip()),

@@ -15,6 +15,7 @@ from runbook.triage import Standing
 from runbook.tui import paint
 from runbook.tui.advice import answer_words
 from runbook.tui.experimenttext import arrival_block, experiment_blocks
+from runbook.tui.notetext import note_block
 from runbook.tui.view import View
 from runbook.tui.words import KINDS
 from runbook.walk import By, earlier_answer
@@ -57,8 +58,7 @@ def node_text(view: View, flow: Flow, node_id: str, width: int, chosen: int) -> 
         blocks += experiment_blocks(view, flow, node_id, width)
     notes = [note for note in view.state.notes if note.flow == flow.flow and note.node == node_id]
     if notes:
-        said = [Content.assemble(sanitise(note.words), (f"  {sanitise(note.who)}", view.ink.dim)) for note in notes]
-        blocks.append(_section(view, "notes", *(paint.wrapped(line, width, 2) for line in said)))
+        blocks.append(_section(view, "notes", *(note_block(view, note, width, place=False) for note in notes)))
     return Content("\n\n").join(blocks)
 
 
@@ -95,6 +95,7 @@ def _head(view: View, flow: Flow, node_id: str, node: Node, width: int) -> Conte
     if node.cause is not None and (verdict := view.verdict_of(node.cause)) is not None:
         kind = Content.assemble(view.status(STANDINGS[verdict.standing]), "  ", kind)
     parts = [paint.wrapped(title, width), kind]
+    parts += [paint.wrapped(Content.styled(said, ink.warn), width) for said in view.seen.get(node.cause or "", ())]
     step = next((s for s in view.state.walk(flow.flow).steps if s.node == node_id), None)
     if step is not None:
         who = view.word("by_probe") if step.by is By.PROBE else sanitise(step.who) or view.word("by_person")

@@ -13,6 +13,7 @@ from runbook.tui.action import Action
 from runbook.tui.actions import of_scopes, show_key
 from runbook.tui.paint import left_cut
 from runbook.tui.view import View
+from runbook.tui.wishes import WRITES
 
 MINIMUM = (60, 20)
 """Columns and rows below which nothing useful fits."""
@@ -85,7 +86,8 @@ class Page(Screen[None]):
     def help_scopes(self) -> tuple[str, ...]:
         """Return whose keys help shows: the page's and those of the pane in focus."""
         focused = getattr(self.focused, "scopes", ())
-        return (*((self.scope,) if self.scope else ()), *focused, "app")
+        reader = ("reader",) if self.view is not None and self.view.held else ()
+        return (*reader, *((self.scope,) if self.scope else ()), *focused, "app")
 
     def leave_pane(self) -> bool:
         """Go one level up inside the page; False when there is none."""
@@ -112,6 +114,8 @@ class Page(Screen[None]):
         done, every = sum(1 for probe in view.all_probes if ("", probe) in view.state.findings), len(view.all_probes)
         if view.trouble:
             right = Content.styled(sanitise(view.trouble), ink.bad)
+        elif view.held:
+            right = Content.styled(sanitise(view.held), ink.warn)
         elif view.saving:
             right = Content.styled(view.word("saving"), ink.warn)
         elif done < every:
@@ -120,6 +124,8 @@ class Page(Screen[None]):
             right = Content.styled(view.word("all_asked", all=every), ink.dim)
         root = sanitise(view.state.root)
         left = Content.assemble(("runbook", f"{ink.accent} {ink.strong}".strip()))
+        if view.bundled:
+            left = Content.assemble(left, (dot + view.word("bundle"), ink.warn))
         place = self.where(view)
         if place:
             left = Content.assemble(left, (dot, ink.dim), place)
@@ -133,7 +139,7 @@ class Page(Screen[None]):
         width = max(10, self.app.size.width - 2)
         last = Content("   ").join(self._key(view, action) for action in of_scopes("app") if action.foot)
         line = Content("")
-        for action in of_scopes(*self.foot_scopes()):
+        for action in of_scopes(*(("reader",) if view.held else ()), *self.foot_scopes()):
             part = self._key(view, action)
             if action.name == "app.browse" and not view.browsers(self.run):
                 continue
@@ -143,7 +149,8 @@ class Page(Screen[None]):
 
     @staticmethod
     def _key(view: View, action: Action) -> Content:
-        strong = f"{view.ink.accent} {view.ink.strong}".strip()
+        cannot = (view.bundled and action.outside) or (view.held and action.name.rpartition(".")[2] in WRITES)
+        strong = view.ink.dim if cannot else f"{view.ink.accent} {view.ink.strong}".strip()
         return Content.assemble(
             (show_key(action.keys[0]), strong), (f" {action.title.say(view.language)}", view.ink.dim)
         )

@@ -78,7 +78,9 @@ class StartScreen(Page):
         """Make the screen."""
         super().__init__()
         self.recent: tuple[SessionInfo, ...] = ()
+        self.resumed = False
         self._moved = False
+        self._where: tuple[tuple[int, str, int], tuple[str, ...]] | None = None
 
     def body(self) -> ComposeResult:
         """Lay out."""
@@ -103,12 +105,22 @@ class StartScreen(Page):
         for rows in (main, side):
             rows.ink, rows.signs = view.ink, view.signs
         room = (width * 3 // 5 if wide else width) - 4
-        left = [*self._causes(view, room), _gap(1), *self._flows(view, room)]
+        left = [*self._whereabouts(view, room), *self._causes(view, room), _gap(1), *self._flows(view, room)]
         right = [*self._evidence(view, width - room - 6 if wide else room), _gap(2), *self._sessions(view)]
         first = next((row.key for row in left if row.rest), "")
         main.set_rows(left if wide else [*left, _gap(3), *right], cursor=None if self._moved and main.key else first)
         side.set_rows(right if wide else ())
         self._about(view)
+
+    def _whereabouts(self, view: View, room: int) -> list[Row]:
+        """Return where a session stands that others have worked on, or that is gone on with; "" for a new one."""
+        if not self.resumed:
+            return []
+        key = (view.state.revision, view.language, room)
+        if self._where is None or self._where[0] != key:
+            self._where = (key, view.whereabouts(room))
+        rows = [Row("", paint.cut(Content(line), room, view.signs), rest=False) for line in self._where[1]]
+        return [_heading(view, "where_title"), *rows, _gap(4)]
 
     def _causes(self, view: View, room: int) -> list[Row]:
         ink = view.ink
@@ -270,6 +282,7 @@ def _about(view: View, screen: StartScreen, target: Target | None, width: int) -
 def _about_cause(view: View, verdict: Verdicted, width: int) -> Content:
     ink = view.ink
     parts = [Content.styled(view.cause_title(verdict.cause), ink.strong)]
+    parts += [paint.wrapped(Content.styled(words, ink.warn), width) for words in view.seen.get(verdict.cause, ())]
     for finding in verdict.by[:1]:
         parts.append(paint.wrapped(Content(view.say(finding.summary)), width))
         parts += [paint.citation_block(view, citation, width, chosen=False) for citation in finding.citations[:1]]

@@ -21,6 +21,8 @@ from runbook.tui import words
 from runbook.tui.signs import Signs
 from runbook.tui.theme import Ink
 from runbook.walk import position
+from runbook.whereabouts import whereabouts
+from runbook.window import FILES, Source
 
 STILL_AFTER = 3.0
 """Seconds after which a running probe is said to be still running."""
@@ -43,7 +45,9 @@ class Running:
 class View:
     """One snapshot.
 
-    running: (run, probe id) to a probe that waits or runs. all_probes: what triage asks.
+    running: (run, probe id) to a probe that waits or runs. all_probes: what triage asks. files: where the lines of
+    evidence come from. bundled: it is a bundle, so nothing can be asked, attached or changed. held: what a reader is
+    told in the head, "" for who writes the session. seen: what earlier sessions know of confirmed causes, by cause.
     """
 
     state: SessionState
@@ -57,6 +61,10 @@ class View:
     looking: bool = False
     saving: bool = False
     trouble: str = ""
+    files: Source = FILES
+    bundled: bool = False
+    held: str = ""
+    seen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def say(self, text: Text | None) -> str:
         """Return `text` in the language, safe to draw; "" for None."""
@@ -87,6 +95,12 @@ class View:
             and slot.holds == "url"
             for item in self.state.items
         )
+
+    def whereabouts(self, width: int) -> tuple[str, ...]:
+        """Return where the session stands, in lines of at most `width` cells that are safe to draw."""
+        catalog = self.catalog
+        lines = whereabouts(self.state, self.report, catalog.flows, catalog.vocabulary, self.language, width=width)
+        return tuple(as_cut(line, ascii_only=self.signs.ascii_only) for line in lines)
 
     def browsers(self, run: str = "") -> list[Browser]:
         """Return the browsers whose evidence is there."""

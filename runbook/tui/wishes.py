@@ -5,7 +5,7 @@ Invariant: a dialog that is left changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from textual.content import Content
@@ -30,6 +30,27 @@ class Wish(Message):
         """Say what is wanted."""
         super().__init__()
         self.do, self.flow, self.node, self.target = do, flow, node, target
+
+
+OUTSIDE = frozenset({"ask", "cancel", "change", "attach", "add", "drop", "browse"})
+"""What needs the evidence or the cluster."""
+WRITES = frozenset(
+    {
+        "accept",
+        "earlier",
+        "answer",
+        "answer_list",
+        "back",
+        "note",
+        "ask",
+        "ask_all",
+        "cancel",
+        "change",
+        "attach",
+        "add",
+    }
+) | {"drop"}
+"""What changes the session, which a reader cannot."""
 
 
 class Wishes:
@@ -59,11 +80,26 @@ class Wishes:
             "copy": lambda: self.copy(wish),
             "back": lambda: self.back(flow, target),
         }
+        if wish.do == "attach" and self.app.desk.reads:  # one key: a reader attaches nothing, but takes over
+            self.app.handing.ask()
+            return
+        if self.refused(wish.do):
+            return
         if wish.do in doing:
             doing[wish.do]()
             self.app.refresh_view()
         else:
             self.app.say(self.app.word(wish.do))
+
+    def refused(self, do: str) -> bool:
+        """Return whether something cannot be done since this is a bundle, or is only read, and say so."""
+        if self.app.desk.reads and do in WRITES:
+            self.app.say(self.app.handing.refusal())
+            return True
+        if self.app.kept is None or do not in OUTSIDE:
+            return False
+        self.app.say(self.app.word("no_bulk" if do == "browse" else "not_here"))
+        return True
 
     def back(self, flow: Flow, node: str) -> None:
         """Go back to `node`, by default to the last answered one."""
@@ -92,8 +128,21 @@ class Wishes:
 
     def note(self, flow: str = "", node: str = "") -> None:
         """Write a note."""
+        if self.refused("note"):
+            return
+        from runbook.tui.notedialog import Write
+
         view = self.app.view()
-        self._ask(view.word("note_title"), view.word("note_hint"), lambda words: self.app.deeds.note(words, flow, node))
+        self.app.push_screen(
+            Write(view, view.word("note_title"), view.word("note_hint")),
+            lambda words: self.app.deeds.note(words, flow, node) if words else None,
+        )
+
+    def whereabouts(self) -> None:
+        """Show where the session stands, who has it, and the notes."""
+        from runbook.tui.wheredialog import Where
+
+        self.app.push_screen(Where(self.app.view(), tuple(self.app.handing.unwritten)))
 
     def change(self, flow: Flow, node: str) -> None:
         """Write the changed copy of an experiment."""
@@ -116,6 +165,8 @@ class Wishes:
         """Add evidence to a run: ask for the slot, unless it is known, and for the path."""
         from runbook.tui.dialogs import Choose
 
+        if self.refused("add"):
+            return
         view = self.app.view()
         slots = self.app.desk.catalog.slots
 
@@ -136,6 +187,8 @@ class Wishes:
         """Take an item out of the evidence, if the person confirms it."""
         from runbook.tui.dialogs import Choose
 
+        if self.refused("drop"):
+            return
         view = self.app.view()
         if item is None:
             self.app.say(view.word("no_item"))
@@ -180,6 +233,8 @@ class Wishes:
         """Open the browser whose evidence is there, the one that is chosen of several, or say what it would need."""
         from runbook.tui.dialogs import Choose
 
+        if self.refused("browse"):
+            return
         app, view = self.app, self.app.view()
         ready = view.browsers(run)
         if len(ready) == 1:
@@ -207,16 +262,21 @@ class Wishes:
         app.call_after_refresh(app.refresh_view)
 
     def export(self) -> None:
-        """Write the ticket."""
+        """Choose a format, then look at what will leave; the ticket is written from there."""
+        from runbook.bundle.form import FORMAT
         from runbook.ticket.export import formats
         from runbook.tui.dialogs import Export
 
-        app = self.app
-        names = sorted(formats(), key=lambda name: name != "markdown")
-        deeds = app.deeds
-        app.push_screen(
-            Export(app.view(), names, lambda name, done: deeds.export(name, app.inbox.put, done), deeds.hidden.append)
-        )
+        names = [*sorted(formats(), key=lambda name: name != "markdown"), *([] if self.app.kept else [FORMAT])]
+        self.app.push_screen(Export(self.app.view(), names), lambda name: self._preview(name, names) if name else None)
+
+    def _preview(self, format: str, formats: Sequence[str]) -> None:
+        from runbook.tui.preview import PreviewScreen
+
+        screen = PreviewScreen(self.app.leaving, format, formats)
+        screen.view = self.app.view()
+        self.app.push_screen(screen)
+        self.app.call_after_refresh(self.app.refresh_view)
 
     def _ask(self, title: str, hint: str, then: Callable[[str], None]) -> None:
         from runbook.tui.dialogs import Ask

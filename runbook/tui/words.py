@@ -100,6 +100,12 @@ WORDS = {
     ),
     "file_folder": Text("a folder:", "文件夹："),
     "file_missing": Text("not there any more: {why}", "文件已不存在：{why}"),
+    "file_absent": Text(
+        "not in the bundle, which holds what is cited. What was found in it:",
+        "归档中没有该文件，归档只含被引用的内容。其中发现：",
+    ),
+    "hole": Text("{n} bytes not in the bundle", "{n} 字节未收入归档"),
+    "hole_rest": Text("the rest is not in the bundle", "其余部分未收入归档"),
     "file_url": Text("an address, not a file", "这是网络地址，不是文件"),
     "file_short": Text(
         "shorter than the citation says; it was truncated or replaced", "文件比引用位置短：已被截断或替换"
@@ -110,14 +116,23 @@ WORDS = {
     "byte": Text("byte {n}", "字节 {n}"),
     # dialogs
     "note_title": Text("Note", "备注"),
-    "note_hint": Text("Enter keeps it, Esc drops it", "Enter 保存，Esc 放弃"),
+    "note_hint": Text(
+        "Enter keeps it, \\ and Enter begin a new line, Esc drops it", "Enter 保存，\\ 加 Enter 换行，Esc 放弃"
+    ),
     "export_title": Text("Export the ticket as", "导出工单为"),
-    "export_hint": Text("secrets, users, hosts and home paths are replaced", "密钥、用户名、主机名和主目录会被替换"),
+    "export_next": Text("next, what will leave is shown line by line", "接下来逐行显示将要发出的内容"),
     "exporting": Text("writing", "正在写入"),
-    "exported": Text("written to", "已写入"),
-    "not_exported": Text("nothing was written", "没有写入任何内容"),
+    "exported": Text("The ticket is written", "工单已写出"),
+    "beside": Text("beside it: {names}", "同目录还有：{names}"),
+    "written_hint": Text("Enter or Esc goes back", "按 Enter 或 Esc 返回"),
+    "not_exported": Text("Nothing was written", "没有写入任何内容"),
+    "refused_hint": Text("the cursor stands at the line", "光标位于该行"),
     "hide_it": Text("hide {shown} everywhere in the ticket, and write it", "在整个工单中隐藏 {shown}，然后写出"),
-    "hide_not": Text("leave; the evidence screen takes an item out with {key}", "离开；可在证据列表按 {key} 移除该项"),
+    "show_it": Text(
+        "the ticket's own words hold {shown}: hide it no longer, and write it",
+        "工单自身的文字含有 {shown}：不再隐藏，然后写出",
+    ),
+    "hide_not": Text("back to the preview, where {key} leaves the line out", "返回预览，可在此按 {key} 略去该行"),
     "drop_title": Text("Take {path} out of the evidence?", "将 {path} 移出证据？"),
     "drop_hint": Text(
         "the file itself stays; what cites it is asked again", "文件本身不受影响；引用它的检查会重新询问"
@@ -137,6 +152,55 @@ WORDS = {
         "This needs {w} x {h} cells; the terminal has {have_w} x {have_h}.",
         "需要 {w} x {h}，当前终端为 {have_w} x {have_h}。",
     ),
+    # preview of what leaves
+    "preview": Text("what will leave", "将要发出的内容"),
+    "preparing": Text("redacting, so that it can be shown", "正在脱敏，稍后显示"),
+    "preview_lines": Text("{n} different lines", "{n} 行不同的内容"),
+    "preview_hidden": Text(
+        "{n} with something hidden, {before}so{after}", "{n} 行有隐藏内容，以{before}代号{after}标出"
+    ),
+    "preview_out": Text("{sign} {n} left out", "{sign} 略去 {n} 行"),
+    "preview_only": Text("without the tool's own words", "不含工具自身的文字"),
+    "from_evidence": Text("from evidence", "来自证据"),
+    "from_person": Text("from a person", "来自人"),
+    "from_tool": Text("the tool's own words", "工具自身的文字"),
+    "in_places": Text("in {n} places", "出现于 {n} 处"),
+    "left_out": Text("left out", "已略去"),
+    "hides": Text("hides {what}", "已隐藏{what}"),
+    "no_hidden": Text("nothing is hidden in any line", "没有任何隐藏内容"),
+    "not_found": Text("no line holds that", "没有这样的行"),
+    "search_title": Text("Search what will leave", "在将要发出的内容中查找"),
+    "search_hint": Text(
+        "{next} and {back} go on; upper and lower case are the same", "{next} 与 {back} 继续；不区分大小写"
+    ),
+    "hide_title": Text("Hide a word everywhere in this session's tickets", "在本会话的所有工单中隐藏一个词"),
+    "hide_hint": Text(
+        "Enter hides it, or shows it again when it was hidden here; Esc does neither",
+        "Enter 隐藏；若此前在此隐藏则恢复显示；Esc 放弃",
+    ),
+    "format_title": Text("Format of the ticket", "工单格式"),
+    "offered": Text("offered to the terminal's clipboard, if it takes it", "已提供给终端剪贴板（若终端接受）"),
+    "offered_not": Text(
+        "only the file has it: too long for the terminal's clipboard, no text, or no clipboard here",
+        "仅文件含有内容：超出终端剪贴板容量、不是文本，或此处没有剪贴板",
+    ),
+    "send_to": Text("Send the ticket to", "发送工单到"),
+    "send_to_hint": Text(
+        "github:owner/repo, gitlab:group/project, jira+https://host/PROJECT; #12 after it comments on a ticket",
+        "github:owner/repo、gitlab:group/project、jira+https://host/PROJECT；末尾加 #12 则评论该工单",
+    ),
+    "send_title": Text("Nothing was sent yet. This would be sent:", "尚未发送。将发送以下内容："),
+    "send_hint": Text("Space and PgUp scroll the text", "Space 与 PgUp 滚动文本"),
+    "send_yes": Text("send it to {to}", "发送到 {to}"),
+    "send_not": Text("back to the preview; nothing is sent", "返回预览，不发送"),
+    "send_reader": Text("somebody who only reads the session cannot send it", "只读会话的人不能发送"),
+    "sending": Text("sending", "正在发送"),
+    "sent": Text("The ticket is posted", "工单已发出"),
+    "sent_not": Text("It was not sent", "未发送"),
+    "in_outbox": Text(
+        "it waits in the outbox: slime-runbook outbox send {id}", "已存入发件箱：slime-runbook outbox send {id}"
+    ),
+    "bundle_more": Text("and the session's journal, redacted in the same way", "以及同样脱敏的会话日志"),
     # browse screen
     "opening_page": Text("opening, {n} s; {key} stops", "正在打开，{n} 秒；按 {key} 停止"),
     "rows_all": Text("{n} rows", "{n} 行"),
@@ -155,6 +219,47 @@ WORDS = {
     "browse_title": Text("What to browse?", "浏览什么？"),
     "nothing_to_browse": Text("nothing to browse: it needs {slots}", "没有可浏览的内容：需要 {slots}"),
     "no_browser": Text("no package here brings a browser", "没有软件包提供浏览器"),
+    # bundle
+    "bundle": Text("bundle", "归档"),
+    "bundle_note": Text("a bundle: what you answer or note here is not kept", "这是归档：此处的回答与备注不会保存"),
+    "not_here": Text(
+        "not in a bundle: it holds what was cited, not the evidence; do it where the run is",
+        "归档中无法进行：归档只含被引用的内容，不含证据本身；请在运行所在处操作",
+    ),
+    "gone": Text("(Not in a bundle.)", "（归档中不可用。）"),
+    "no_bulk": Text(
+        "nothing to browse: a bundle holds no bulk data, only what was cited",
+        "没有可浏览的内容：归档不含大块数据，只含被引用的内容",
+    ),
+    # hand-over
+    "read_only": Text("read only: held by {who} on {host} since {since}", "只读：{who}（{host}）自 {since} 起持有"),
+    "holder": Text("{who} on {host} (since {since})", "{who}（{host}，自 {since} 起）"),
+    "read_only_free": Text("read only: nobody holds it, {key} goes on with it", "只读：无人持有，按 {key} 继续"),
+    "read_only_soon": Text("read only", "只读"),
+    "reader_refused": Text(
+        "not while you only read: the session is held by {who}; {key} takes it over",
+        "只读时不可：会话由 {who} 持有；按 {key} 接管",
+    ),
+    "nobody": Text("nobody", "无人"),
+    "somebody": Text("somebody", "某人"),
+    "yours": Text("the session is yours already", "会话已由您持有"),
+    "taken": Text("you hold the session now", "现在由您持有该会话"),
+    "taken_from_you": Text(
+        "{who} took this session over; you read it now. What was saved is kept.",
+        "{who} 接管了此会话；您现为只读。已保存的内容均保留。",
+    ),
+    "unwritten": Text("NOT WRITTEN, the session is not yours any more: {what}", "未写入（会话已不属于您）：{what}"),
+    "unwritten_title": Text("Not written", "未写入"),
+    "take_over_title": Text("Take this session over from {who}?", "从 {who} 接管此会话？"),
+    "take_over_hint": Text(
+        "Last change {ago} ago ({time}). They read it from then on; what they have not saved by then is not written.",
+        "最后更改于 {ago} 前（{time}）。对方随后变为只读；届时尚未保存的内容不会写入。",
+    ),
+    "take_over_no": Text("keep reading", "继续只读"),
+    "take_over_yes": Text("take it over", "接管"),
+    "where_title": Text("Where we are", "当前进展"),
+    "where_hint": Text("Esc closes", "Esc 关闭"),
+    "no_notes": Text("no notes yet; {key} writes one", "尚无备注；按 {key} 填写"),
     # messages
     "saving": Text("saving", "保存中"),
     "not_saved": Text("NOT SAVED: {why}", "未保存：{why}"),

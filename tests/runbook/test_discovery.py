@@ -373,3 +373,35 @@ def test_resolving_a_name(tmp_path: Path) -> None:
     assert resolve("x", near) == (str(tmp_path / "b" / "x"), True)
     assert resolve("y", near) == ("y", False)
     assert resolve("/y", ("", str(tmp_path))) == ("/y", False)
+
+
+def test_a_follower_that_fills_one_slot_is_asked_while_it_is_empty(tmp_path: Path) -> None:
+    """What asks an address for a log is not asked where a log was found or given, nor twice in one round."""
+    asked: list[str] = []
+    log = write(tmp_path / "fetched" / "job.log")
+
+    def fetch(item: Item) -> Iterator[Reference]:
+        asked.append(item.path)
+        yield Reference("log", str(log), Text("fetched", "获取"))
+
+    followers = (Follower("ray", fetch, fills="log"),)
+    address = ("ray", "http://head:8265")
+
+    def logs(root: str, *given: tuple[str, str]) -> tuple[str, ...]:
+        return discover(root, given, SLOTS, followers).evidence.paths("log")
+
+    assert logs("", address, ("ray", "http://other:8265")) == (str(log),)
+    assert asked == ["http://head:8265"]
+    run = write(tmp_path / "run" / "x")
+    assert logs(str(tmp_path / "run"), address) == (str(run),)
+    assert logs("", address, ("log", str(run))) == (str(run),)
+    assert asked == ["http://head:8265"]
+
+
+def test_a_note_of_a_follower_reaches_the_person() -> None:
+    """A Text among what a follower yields is a note, and no evidence."""
+    note = Text("two jobs may be meant", "可能有两个任务")
+    followers = (Follower("ray", lambda _: [note]),)
+    found = discover("", (("ray", "http://head:8265"),), SLOTS, followers)
+    assert found.notes == (note,)
+    assert [item.slot for item in found.evidence.items] == ["ray"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from runbook.private import write_at, write_new, write_whole
+from runbook.private import PRIVATE, Access, access_of, make_folder, write_at, write_below, write_new, write_whole
 
 
 @contextmanager
@@ -95,3 +95,69 @@ def test_short_writes_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     write_at(descriptor, b"cdefg", 2)
     os.close(descriptor)
     assert (tmp_path / "x").read_bytes() == b"abcdefg"
+
+
+@contextmanager
+def umask(value: int) -> Iterator[None]:
+    """Let new files have at most what this mask leaves, unless somebody takes care."""
+    before = os.umask(value)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def mode(path: Path) -> int:
+    """Return the permission bits of a file or folder, with the bit that hands on its group."""
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("mask", [0, 0o077])
+@pytest.mark.parametrize(
+    ("given", "folder", "file"),
+    [(0o700, 0o700, 0o600), (0o750, 0o750, 0o640), (0o770, 0o2770, 0o660), (0o2770, 0o2770, 0o660)],
+)
+def test_what_is_made_follows_the_folder_it_is_made_for(
+    tmp_path: Path, mask: int, given: int, folder: int, file: int
+) -> None:
+    """A group's folder gives its group what it may do itself, whatever the umask; the files in it follow."""
+    top = tmp_path / "top"
+    top.mkdir()
+    top.chmod(given)
+    with umask(mask):
+        make_folder(str(top / "session"), access_of(top))
+        path = write_below(str(top / "session"), ("changed", "here", "x"), b"content")
+        write_below(str(top / "session"), ("changed", "here", "x"), b"again")
+    assert path == str(top / "session" / "changed" / "here" / "x")
+    assert Path(path).read_bytes() == b"again"
+    assert [mode(top / "session"), mode(top / "session" / "changed"), mode(Path(path).parent)] == [folder] * 3
+    assert mode(Path(path)) == file
+
+
+@pytest.mark.parametrize("given", [0o700, 0o705, 0o707, 0o710, 0o720, 0o740, 0o760])
+def test_a_folder_that_no_group_can_read_and_enter_is_its_owners(tmp_path: Path, given: int) -> None:
+    """Without both read and enter for the group, what is made is for the owner alone; the world never counts."""
+    tmp_path.chmod(given)
+    assert access_of(tmp_path) == PRIVATE
+    tmp_path.chmod(0o700)
+
+
+def test_the_world_gets_nothing(tmp_path: Path) -> None:
+    """A folder open to everybody gives its group what it may do, and the world nothing."""
+    top = tmp_path / "top"
+    top.mkdir()
+    top.chmod(0o777)
+    make_folder(str(top / "session"), access_of(top))
+    assert mode(top / "session") == 0o2770
+    assert access_of(tmp_path / "nowhere") == PRIVATE
+
+
+def test_what_cannot_be_given_to_the_group_stays_the_owners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the group is not one's own, the file is written, and readable by nobody else."""
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "fchown", refuse)
+    write_whole(str(tmp_path / "x"), b"content", access=Access(os.getgid() + 1, writes=True))
+    assert (mode(tmp_path / "x"), (tmp_path / "x").read_bytes()) == (0o600, b"content")

@@ -150,7 +150,7 @@ def test_a_decided_node_closes_its_other_branches(data: st.DataObject) -> None:
 
 @given(st.data())
 def test_every_cause_stands_once_in_a_report(data: st.DataObject) -> None:
-    """A cause of several leaves and flows appears once, with its best standing; what is led to first, then flow by flow the nearest."""
+    """A cause of several leaves and flows appears once, with its best standing; what is led to first, then the near."""
     several = [data.draw(flows(name=name)) for name in ("one", "two")]
     known = data.draw(findings())
     report = triage(several, {}, known)

@@ -139,7 +139,7 @@ def test_sessions_need_no_run(world: World) -> None:
     run = world.log(small.GARBLED)
     world("run", "small", run, "--sessions", world.sessions, stdin="\n\n")
     (run / "job.log").unlink()
-    (folder,) = world.sessions.iterdir()
+    (folder,) = [path for path in world.sessions.iterdir() if path.is_dir()]
     shown = world("sessions", "show", folder.name, "--sessions", world.sessions)
     assert shown.returncode == 1
     assert "load: not loaded" in shown.stdout
@@ -150,7 +150,7 @@ def test_tickets_of_a_session_and_of_a_run(world: World, format_: str) -> None:
     """Either is written where asked, names the cause, and its path is all that stands on stdout."""
     run = world.log(small.GARBLED)
     world("run", "small", run, "--sessions", world.sessions, stdin="\n\n")
-    (folder,) = world.sessions.iterdir()
+    (folder,) = [path for path in world.sessions.iterdir() if path.is_dir()]
     for number, target in enumerate((folder.name, run)):
         output = world.folder / f"ticket{number}"
         done = world("export", target, "--format", format_, "--output", output, "--sessions", world.sessions)
@@ -316,7 +316,7 @@ def test_every_front_tells_what_a_session_lost(world: World, command: str) -> No
     """A torn last line and a flow that is gone are told on stderr, whichever command opens the session."""
     flows = other_flow(world, "small.none", "{yes: tried, no: tried}")
     world("run", "small", world.log(UNCLEAR), "--flows", flows, "--sessions", world.sessions)
-    (folder,) = world.sessions.iterdir()
+    (folder,) = [path for path in world.sessions.iterdir() if path.is_dir()]
     with (folder / "journal.jsonl").open("ab") as file:
         file.write(b'{"n":99,"t"')
     plain = ["--plain"] if command == "resume" else []
@@ -345,7 +345,7 @@ def test_a_walk_that_was_killed_goes_on(world: World) -> None:
         walking.communicate()
         wait_until_dead(pid)
         (run / "pid").unlink()
-        (folder,) = sessions.iterdir()
+        (folder,) = [path for path in sessions.iterdir() if path.is_dir()]
         records, _ = read(folder)
         assert replay(records, FLOWS).evidence().paths("log") == (str(run / "job.log"),)
         resumed = world("sessions", "resume", folder.name, "--plain", "--sessions", sessions, stdin="\n\n")

@@ -20,9 +20,10 @@ from runbook.evidence import Evidence, Item
 from runbook.finding import Verdict
 from runbook.session import arrivals
 from runbook.session import events as ev
-from runbook.session.desk import Desk, Due, Memory
-from runbook.session.lock import login_name
+from runbook.session.desk import Desk, Due
+from runbook.session.log import Memory
 from runbook.session.opening import new_session, open_session, read_session
+from runbook.session.people import login_name
 from runbook.text import Text
 from runbook.triage import Standing
 from runbook.walk import By, position
@@ -55,6 +56,10 @@ class Full:
     def append(self, event: ev.Event, now: float) -> ev.Record:
         """Fail as a journal does."""
         raise SessionError(f"{type(event).__name__} at {now}: no space left on device", "free some")
+
+    def held(self) -> bool:
+        """Return True."""
+        return True
 
     def close(self) -> None:
         """Release nothing."""
@@ -183,6 +188,20 @@ def test_triage_leaves_bulk_data_alone(desk: Desk) -> None:
     assert heavy.triage_probes(heavy=True) == ["small.load", "small.text"]
 
 
+def test_triage_asks_what_an_address_tells_once_it_is_given() -> None:
+    """A probe that needs nothing but an address is asked, though no flow asks it, where the address was given."""
+    from dataclasses import replace
+
+    world = small.catalog()
+    of_head = replace(small.load, id="small.head", needs=("head",))
+    slots, probes = {**world.slots, "head": small.HEAD}, {**world.probes, of_head.id: of_head}
+    desk = Desk(replace(world, slots=slots, probes=probes))
+    assert desk.triage_probes() == ["small.text", "small.load"]
+    desk.append(ev.EvidenceAdded((Item("head", "head:8265", Text("given", "给定")),)))
+    assert desk.triage_probes() == ["small.text", "small.load", "small.head"]
+    desk.close()
+
+
 def with_heavy(catalog: Catalog, heavy: str) -> Catalog:
     """Return `catalog` with one probe declared heavy."""
     from dataclasses import replace
@@ -231,7 +250,7 @@ def test_closing_ends_jobs_and_records_the_leave(tmp_path: Path) -> None:
     desk.ask("bad.stubborn")
     desk.close()
     events = [payload.event for kind, payload in list(heard.all.queue) if kind == "record"]
-    assert events == [ev.Left(login_name())]
+    assert events == [ev.Left(login_name(), "", 0)]
     assert desk.jobs() == {}
     desk.append(ev.Noted("late"))
     assert desk.state.notes == ()

@@ -20,10 +20,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runbook import __version__
-from runbook.errors import SessionError
+from runbook.errors import LostError, SessionError
 from runbook.evidence import Item
 from runbook.finding import Citation, Finding, Measurement, Table, Verdict
+from runbook.private import write_at
 from runbook.session import events as ev
+from runbook.session import journal as journal_module
 from runbook.session.journal import JOURNAL, Journal, encode, parse, read
 from runbook.session.lock import LOCK
 from runbook.text import Text
@@ -340,3 +342,68 @@ def test_deep_nesting_is_damage_not_a_crash(tmp_path: Path) -> None:
         file.write(b"[" * 100_000 + b"\n" + encode(ev.Record(2, 0.0, ev.Left())))
     with pytest.raises(SessionError, match="line 3"):
         read(folder)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_who_is_taken_over_in_the_middle_of_a_write_spoils_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """The holder is stopped around its write, after it saw that it holds the lock; another takes over and writes.
+
+    What the first then writes reaches a file that nobody reads any more, and it is told; what it wrote before the other
+    came is either kept whole, or not there.
+    """
+    first = Journal.create(tmp_path, 1.0)
+    first.append(ev.Noted("acknowledged"), 2.0)
+    second: list[Journal] = []
+    write = write_at
+
+    def stopped(descriptor: int, content: bytes, offset: int) -> None:
+        if not second and moment == "after":
+            write(descriptor, content, offset)
+        if not second:
+            second.append(Journal.open(first.folder, take_over=True))
+            second[0].append(ev.Noted("theirs"), 3.0)
+            if moment == "after":
+                return
+        write(descriptor, content, offset)
+
+    monkeypatch.setattr(journal_module, "write_at", stopped)
+    with pytest.raises(LostError, match="took this session over") as lost:
+        first.append(ev.Noted("torn apart"), 2.0)
+    assert lost.value.what == "note: torn apart"
+    with pytest.raises(LostError):
+        first.append(ev.Noted("again"), 2.0)
+    first.close()
+    second[0].append(ev.Noted("theirs too"), 3.0)
+    second[0].close()
+    records, warnings = read(first.folder)
+    said = [record.event.words for record in records if isinstance(record.event, ev.Noted)]
+    kept = ["acknowledged", "torn apart"] if moment == "after" else ["acknowledged"]
+    assert said == [*kept, "theirs", "theirs too"]
+    assert [record.n for record in records] == list(range(len(records)))
+    assert warnings == ()
+
+
+def test_what_the_program_does_again_by_itself_is_no_loss(tmp_path: Path) -> None:
+    """A finding that cannot be written can be asked for again: no person has to do anything again for it."""
+    first = Journal.create(tmp_path, 1.0)
+    with Journal.open(first.folder, take_over=True), pytest.raises(LostError) as lost:
+        first.append(ev.Found(FINDING), 2.0)
+    assert lost.value.what == ""
+    assert "finding of a.b" in lost.value.message
+
+
+def test_two_in_turn_leave_one_whole_journal(tmp_path: Path) -> None:
+    """Each takes the session from the other, again and again: one header, one sequence of numbers, everything kept."""
+    journal = Journal.create(tmp_path, 1.0)
+    for turn in range(6):
+        journal.append(ev.Noted(str(turn)), 2.0)
+        journal = Journal.open(journal.folder, take_over=True)
+    journal.close()
+    lines = (journal.folder / JOURNAL).read_bytes().splitlines()
+    assert [b'"tool":"slime-runbook"' in line for line in lines] == [True] + [False] * 6
+    records, warnings = read(journal.folder)
+    assert [(record.n, record.event) for record in records] == [(n, ev.Noted(str(n))) for n in range(6)]
+    assert warnings == ()
+    assert {path.name for path in journal.folder.iterdir()} == {JOURNAL}

@@ -10,10 +10,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from runbook.errors import SessionError
+from runbook.errors import HeldError, SessionError
+from runbook.session import lock as lock_module
 from runbook.session.events import Left, Noted
 from runbook.session.journal import Journal, read
 from runbook.session.lock import LOCK, Holder, Lock, acquire, alive, holder_of
+from runbook.session.people import WHO
 
 
 def _holder(lock: Lock) -> Holder:
@@ -136,15 +138,38 @@ def test_of_many_processes_exactly_one_gets_a_stale_lock(tmp_path: Path) -> None
     me = acquire(str(tmp_path))
     _plant(tmp_path, msgspec.structs.replace(_holder(me), pid=_dead_pid(), token="x"))
     code = (
-        "import sys\nfrom runbook.session.lock import acquire\nfrom runbook.errors import SessionError\n"
+        "import sys\nfrom runbook.session.lock import acquire\nfrom runbook.errors import HeldError, SessionError\n"
         "input()\n"
         "try:\n    lock = acquire(sys.argv[1])\nexcept SessionError:\n    print('refused')\n"
         "else:\n    print('won' if lock.held() else 'lost')\n"
         "sys.stdout.flush()\ninput()\n"
     )
+    assert _raced(code, str(tmp_path)) == ["refused"] * 5 + ["won"]
+
+
+def test_of_many_who_take_over_at_once_exactly_one_gets_the_session(tmp_path: Path) -> None:
+    """Six people were told of the same living holder and confirm at once: one gets it, the others are refused."""
+    mine = acquire(str(tmp_path))
+    code = (
+        "import sys, msgspec\nfrom runbook.session.lock import Holder, acquire\n"
+        "from runbook.errors import HeldError\n"
+        "told = msgspec.json.decode(sys.argv[2], type=Holder)\ninput()\n"
+        "try:\n    lock = acquire(sys.argv[1], take_over=True, instead_of=told)\n"
+        "except HeldError:\n    print('refused')\n"
+        "else:\n    print('won' if lock.held() else 'lost')\n"
+        "sys.stdout.flush()\ninput()\n"
+    )
+    for _ in range(3):
+        holder = (tmp_path / LOCK).read_text()
+        assert _raced(code, str(tmp_path), holder) == ["refused"] * 5 + ["won"]
+        assert not mine.held()
+
+
+def _raced(code: str, *arguments: str) -> list[str]:
+    """Run six processes that begin at once, and return what they said, sorted; all of them live until all have said."""
     racers = [
         subprocess.Popen(
-            [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", code, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         for _ in range(6)
     ]
@@ -155,4 +180,54 @@ def test_of_many_processes_exactly_one_gets_a_stale_lock(tmp_path: Path) -> None
     said = [racer.stdout.readline().strip() for racer in racers if racer.stdout is not None]
     for racer in racers:
         racer.communicate("\n")
-    assert sorted(said) == ["refused"] * 5 + ["won"]
+    return sorted(said)
+
+
+def test_only_the_holder_that_one_was_told_of_gives_way(tmp_path: Path) -> None:
+    """Who was told of one holder does not take the session from another who came in between."""
+    first = acquire(str(tmp_path))
+    told = _holder(first)
+    second = acquire(str(tmp_path), take_over=True, instead_of=told)
+    assert second.taken
+    with pytest.raises(HeldError, match="open elsewhere"):
+        acquire(str(tmp_path), take_over=True, instead_of=told)
+    assert second.held()
+    assert not first.held()
+    assert acquire(str(tmp_path), take_over=True).held()
+
+
+def test_a_lock_that_is_being_put_back_is_still_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another who came too late moved the lock aside for a moment: its holder looks again before it gives up."""
+    lock = acquire(str(tmp_path))
+    aside = tmp_path / "aside"
+    os.rename(tmp_path / LOCK, aside)
+
+    def put_back(_: float) -> None:
+        if aside.exists():
+            os.rename(aside, tmp_path / LOCK)
+
+    monkeypatch.setattr("runbook.session.lock.time.sleep", put_back)
+    assert lock.held()
+    os.unlink(tmp_path / LOCK)
+    assert not lock.held()
+
+
+def test_a_process_that_proc_does_not_show_is_not_taken_for_dead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With hidepid, /proc holds nothing of another user's process: that it lives cannot be seen, so it is respected."""
+    me = _holder(acquire(str(tmp_path)))
+    shown = lock_module._bytes_of
+    monkeypatch.setattr(lock_module, "_bytes_of", lambda path: None if path.endswith("/stat") else shown(path))
+    monkeypatch.setattr(lock_module, "_me", lambda: me)
+    assert alive(me) is None
+    assert alive(msgspec.structs.replace(me, pid=_dead_pid())) is False
+
+
+def test_the_holder_is_who_gave_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a shared account the lock names the person; a hostile name is one harmless line."""
+    monkeypatch.setenv(WHO, "Ann\x1b[2J \u202eSmith\n")
+    holder = _holder(acquire(str(tmp_path)))
+    assert holder.who == "Ann Smith"
+    assert holder.parts()["who"] == "Ann Smith"
+    assert holder.describe().startswith("Ann Smith on ")

@@ -9,14 +9,16 @@ import pytest
 
 from runbook.errors import UsageError
 from runbook.session import events as ev
+from runbook.session import store
 from runbook.session.journal import JOURNAL, Journal
-from runbook.session.store import find, list_sessions, sessions_dir
+from runbook.session.store import SESSIONS, find, given_dir, list_sessions, sessions_dir
 
 
 def test_the_folder_of_sessions_follows_xdg_and_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sessions live under XDG_STATE_HOME unless a folder is given; "~" is the home folder."""
+    monkeypatch.delenv(SESSIONS, raising=False)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("HOME", str(tmp_path))
     assert sessions_dir() == tmp_path / "state" / "slime-runbook" / "sessions"
@@ -60,3 +62,52 @@ def test_the_list_shows_root_current_flow_holder_and_damage(tmp_path: Path) -> N
     assert (third.locked_by, third.damaged) == ("", "")
     assert abs(third.changed - time.time()) < 60
     assert list_sessions(tmp_path / "nowhere") == []
+
+
+def test_the_environment_names_the_folder_and_the_command_line_goes_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SLIME_RUNBOOK_SESSIONS stands in for --sessions, which goes before it."""
+    monkeypatch.setenv(SESSIONS, str(tmp_path / "shared"))
+    assert sessions_dir() == tmp_path / "shared"
+    assert sessions_dir("/mine") == Path("/mine")
+    assert (given_dir(), given_dir("/mine")) == (str(tmp_path / "shared"), "/mine")
+    monkeypatch.delenv(SESSIONS)
+    assert given_dir() == ""
+
+
+def test_the_list_tells_how_a_session_was_left(tmp_path: Path) -> None:
+    """The cause and the notes are those at the last leave, plus the notes since; without a leave they are not known."""
+    with Journal.create(tmp_path, 1.0) as left:
+        left.append(ev.FlowStarted("ima"), 1.0)
+        left.append(ev.Noted("one"), 1.0)
+        left.append(ev.Left("ann", "oom", 1), 1.0)
+        left.append(ev.Noted("two"), 1.0)
+    with Journal.create(tmp_path, 2.0) as clean:
+        clean.append(ev.Left("ann", "", 0), 1.0)
+    with Journal.create(tmp_path, 3.0) as killed:
+        killed.append(ev.Noted("one"), 1.0)
+    with Journal.create(tmp_path, 4.0) as older:
+        older.append(ev.Left("ann"), 1.0)
+    known = {info.id: (info.cause, info.notes) for info in list_sessions(tmp_path)}
+    assert known == {left.id: ("oom", 2), clean.id: ("", 0), killed.id: (None, 1), older.id: (None, 0)}
+
+
+def test_a_list_reads_the_ends_of_journals_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a large journal without a turn to any flow no more than the last megabytes are read."""
+    with Journal.create(tmp_path, 1.0) as journal:
+        journal.append(ev.Noted("x" * 300_000), 1.0)
+        journal.append(ev.Left("ann", "oom", 1), 1.0)
+    monkeypatch.setattr(store, "_FURTHEST", 1000)
+    monkeypatch.setattr(store, "_BLOCK", 500)
+    (info,) = list_sessions(tmp_path)
+    assert (info.cause, info.notes, info.current) == ("oom", 1, "")
+
+
+def test_a_damaged_session_names_its_remedy(tmp_path: Path) -> None:
+    """What is wrong comes with what can be done about it."""
+    with Journal.create(tmp_path, 1.0) as journal:
+        (journal.folder / JOURNAL).write_bytes(b"garbage\n")
+    (info,) = list_sessions(tmp_path)
+    assert str(journal.folder / JOURNAL) in info.damaged
+    assert info.remedy == "restore it from a copy"

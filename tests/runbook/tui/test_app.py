@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import stat
 import time
 from collections.abc import Callable
@@ -12,14 +11,13 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from textual.widgets import Static
 
 from runbook.finding import Verdict
 from runbook.session import events as ev
 from runbook.session.desk import Desk
 from runbook.session.opening import new_session, open_session, read_session
 from runbook.tui.app import RunbookApp
-from runbook.tui.dialogs import Export, Keys
+from runbook.tui.dialogs import Keys
 from runbook.tui.linespane import Lines, LinesPane
 from runbook.tui.nodepane import NodePane
 from runbook.tui.rows import Rows
@@ -350,56 +348,6 @@ async def test_a_wide_terminal_shows_three_panes_that_follow_each_other() -> Non
             assert "ERROR oven" in drawn(app).split("│")[-1] or "03:12:44" in drawn(app)
 
 
-async def test_export_shows_what_happened(tmp_path: Path) -> None:
-    """The export dialog ends with the path of a ticket that is there and names the cause; Esc leaves it."""
-    with a_desk() as desk:
-        desk.folder = str(tmp_path)
-        app = RunbookApp(desk)
-        async with app.run_test(notifications=True, size=(100, 30)) as pilot:
-            await settle(pilot)
-            await pilot.press("x", "enter")
-            await until(pilot, lambda: "written to" in drawn(app))
-            await settle(pilot)
-            ticket = tmp_path / "ticket-1.md"
-            assert str(ticket) in str(app.screen.query_one("#hint", Static).content)
-            assert "oven-off" in ticket.read_text()
-            assert "ERROR oven: OFF" in ticket.read_text()
-            assert desk.state.exports == (("markdown", str(ticket)),)
-            assert [type(screen) for screen in app.screen_stack] == [StartScreen, Export]
-            await pilot.press("escape")
-            assert [type(screen) for screen in app.screen_stack] == [StartScreen]
-
-
-async def test_what_the_second_look_finds_can_be_hidden(tmp_path: Path) -> None:
-    """Where something private is left nothing is written, and the next choice hides it by name and writes the ticket.
-
-    Leaving writes nothing; the word is hidden in the next ticket too.
-    """
-    key = "a1B2c3D4e5F6g7H8i9J0"
-    with a_desk(ev.Noted(f"api%2Dkey%3D{key}")) as desk:  # a key to the second look, one word to the redaction
-        desk.folder = str(tmp_path)
-        app = RunbookApp(desk)
-        async with app.run_test(notifications=True, size=(100, 30)) as pilot:
-            await settle(pilot)
-            await pilot.press("x", "enter")
-            await until(pilot, lambda: "nothing was written" in drawn(app))
-            assert "hide 20 characters" in drawn(app)
-            assert key not in drawn(app)
-            await pilot.press("G", "enter")
-            await settle(pilot)
-            assert [type(screen) for screen in app.screen_stack] == [StartScreen]
-            assert os.listdir(tmp_path) == []
-            await pilot.press("x", "enter")
-            await until(pilot, lambda: "nothing was written" in drawn(app))
-            await pilot.press("enter")
-            await until(pilot, lambda: "written to" in drawn(app))
-            assert key not in (tmp_path / "ticket-1.md").read_text()
-            assert "hidden-1" in (tmp_path / "ticket-1.md").read_text()
-            await pilot.press("escape", "x", "enter")
-            await until(pilot, (tmp_path / "ticket-2.md").exists)
-            assert key not in (tmp_path / "ticket-2.md").read_text()
-
-
 async def test_a_burst_of_findings_is_drawn_in_few_steps() -> None:
     """Two thousand records from another thread cost a handful of redraws, and none is lost."""
     with a_desk(answers=True) as desk:
@@ -527,19 +475,15 @@ def damage(folder: str) -> None:
 
 
 async def test_a_session_that_cannot_be_opened_is_said_and_the_screen_stays(tmp_path: Path) -> None:
-    """Choosing a locked session says who holds it, a damaged one says where; the present session goes on."""
+    """Choosing a damaged session says where it is damaged; the present session goes on."""
     desk, closed = kept_sessions(tmp_path)
-    holder = open_session(desk.catalog, closed.folder)
+    damage(closed.folder)
     app = RunbookApp(desk)
     try:
         async with app.run_test(notifications=True, size=(100, 30)) as pilot:
             await until(pilot, lambda: bool(app.start_screen.recent))
             await settle(pilot)
             await pilot.press("G", "enter")
-            await until(pilot, lambda: "elsewhere" in drawn(app))
-            holder.close()
-            damage(closed.folder)
-            await pilot.press("enter")
             await until(pilot, lambda: "damaged" in drawn(app))
             assert app.is_running
             await pilot.press("n")
@@ -548,8 +492,25 @@ async def test_a_session_that_cannot_be_opened_is_said_and_the_screen_stays(tmp_
             await settle(pilot)
             assert [note.words for note in desk.state.notes] == ["on"]
     finally:
-        holder.close()
         desk.close()
+
+
+async def test_a_session_that_is_held_is_opened_for_a_reader(tmp_path: Path) -> None:
+    """Choosing a session that somebody else holds ends the app with a desk that only reads it."""
+    desk, closed = kept_sessions(tmp_path)
+    holder = open_session(desk.catalog, closed.folder)
+    app = RunbookApp(desk)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: bool(app.start_screen.recent))
+        await settle(pilot)
+        await pilot.press("G", "enter")
+        await until(pilot, lambda: not app.is_running)
+    opened = app.return_value
+    assert opened is not None
+    assert (opened.reads, opened.state.root) == (True, "/monday")
+    assert holder.held()
+    for one in (opened, holder, desk):
+        one.close()
 
 
 async def test_a_session_that_is_opened_tells_what_it_lost(tmp_path: Path) -> None:

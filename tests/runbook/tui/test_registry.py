@@ -22,6 +22,7 @@ from runbook.tui.browse_tokens import Tokens
 from runbook.tui.linespane import Lines
 from runbook.tui.nodepane import Reading
 from runbook.tui.nodetext import change_lines
+from runbook.tui.preview import PreviewScreen
 from runbook.tui.rows import Rows
 from runbook.tui.signs import ASCII, UNICODE, Signs
 from runbook.tui.start import StartScreen
@@ -41,6 +42,7 @@ SERVING = {
     "browse": BrowseScreen,
     "sheet": SheetRows,
     "reading": Tokens,
+    "preview": PreviewScreen,
 }
 
 
@@ -71,6 +73,7 @@ def test_every_action_is_served_and_needs_no_chord(action: Action) -> None:
         ("node",),
         ("browse", "sheet", "app"),
         ("browse", "reading", "app"),
+        ("preview", "app"),
     ],
 )
 def test_keys_that_are_active_together_do_not_clash(scopes: tuple[str, ...]) -> None:

@@ -69,9 +69,9 @@ def test_a_session_is_opened_from_the_start_screen_and_given_back(world: World) 
     assert list(world.sessions.glob(f"*/{LOCK}")) == []
 
 
-def test_a_session_that_is_held_elsewhere_leaves_the_screen_as_it_is(world: World) -> None:
-    """A locked session is said in a notice, and the command goes on and exits by the evidence it had."""
-    (kept,) = world.sessions.iterdir()
+def test_a_session_that_is_held_elsewhere_is_read_and_taken_over(world: World) -> None:
+    """A session that another terminal holds opens for a reader; taken over there, the first reads on."""
+    (kept,) = [path for path in world.sessions.iterdir() if path.is_dir()]
     holder = Terminal(world, "sessions", "resume", kept.name, "--sessions", world.sessions)
     holder.until("b back")
     terminal = Terminal(world, world.log(small.FINE), "--sessions", world.sessions)
@@ -79,6 +79,12 @@ def test_a_session_that_is_held_elsewhere_leaves_the_screen_as_it_is(world: Worl
     terminal.until("all 2 probes answered")
     terminal.process.send("G")
     terminal.process.send("\r")
-    terminal.until("the session stays closed")
-    assert terminal.leave() == 0
+    terminal.until("read only: held by ")
+    terminal.process.send("t")
+    terminal.until("take it over")
+    terminal.process.send("j\r")
+    terminal.until("you hold the session now")
+    holder.until("read only: held by ")
+    assert terminal.leave() == 1
     assert holder.leave() == 1
+    assert list(world.sessions.glob(f"*/{LOCK}")) == []
