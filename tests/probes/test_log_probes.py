@@ -15,9 +15,10 @@ from tests.helpers import is_safe
 from tests.probes.asking import DATA, HEALTHY, ask
 
 PROBES = sorted(
-    (probe for probe in load_catalog().probes.values() if probe.needs == ("log",)), key=lambda probe: probe.id
+    (probe for probe in load_catalog().probes.values() if probe.needs in (("log",), ("log|ray",))),
+    key=lambda probe: probe.id,
 )
-"""Every installed probe that asks the log alone."""
+"""Every installed probe for which a log is enough."""
 PIECES = (
     b"(SGLangEngine pid=9) ", b"(MegatronTrainRayActor pid=7) ", b"\x1b[36m", b"\x1b[0m", b"[2026-08-21 10:00:00] ",
     b"model.py:9 - ", b"step 0: {'train/kl_loss': 0.5, 'train/grad_norm': nan}",
