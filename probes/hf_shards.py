@@ -109,7 +109,8 @@ def _counts(checkpoint: Checkpoint) -> tuple[Measurement, ...]:
 
 def _table(every: list[Trouble]) -> Table:
     rows = tuple((trouble.kind, trouble.file, trouble.words.en) for trouble in every[:ROWS])
+    zh = tuple(dict.fromkeys((trouble.words.en, trouble.words.zh) for trouble in every[:ROWS]))
     left = len(every) - ROWS
     if left > 0:
         rows += (("", "", f"{left} more"),)
-    return Table(Text("Files and index", "文件与 index"), ("kind", "file", "what"), rows)
+    return Table(Text("Files and index", "文件与 index"), ("kind", "file", "what"), rows, zh)

@@ -219,13 +219,14 @@ def _open(hit: Hit) -> Finding:
 
 def _harmless(scanned: Scanned) -> Table | None:
     """Return the lines that alarm people and are harmless, each once, with how often it stands there and why."""
-    rows = []
+    rows, zh = [], [("line", "行号"), ("says", "内容"), ("times", "次数"), ("why it is harmless", "为什么无害")]
     for label, entry in ASKED.entries().items():
         hits = scanned.of(label) if entry.role is Role.BENIGN else []
         if hits:
             said = sanitise(joblog.parse(hits[0].text).message, 100)
             rows.append((str(hits[0].line), said, str(scanned.counts[label]), entry.means.en))
+            zh.append((entry.means.en, entry.means.zh))
     if not rows:
         return None
     title = Text("Harmless, although it looks alarming", "看着吓人、其实无害")
-    return Table(title, ("line", "says", "times", "why it is harmless"), tuple(rows[:_SHOWN]))
+    return Table(title, ("line", "says", "times", "why it is harmless"), tuple(rows[:_SHOWN]), tuple(zh))

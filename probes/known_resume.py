@@ -8,6 +8,8 @@ applied, and the numbers are those that Megatron and the trainer printed.
 
 from __future__ import annotations
 
+import os
+
 from probes import logs
 from probes.known import known
 from probes.logs import Scanned
@@ -85,7 +87,7 @@ def _resumed(scanned: Scanned, settings: Settings) -> Hit | None:
     folder = load.value.rstrip("/")
     if folder != save.value.rstrip("/"):
         return None
-    hits = [hit for hit in scanned.of(LOADED.label) if (hit.groups[0] or b"").decode().rstrip("/") == folder]
+    hits = [hit for hit in scanned.of(LOADED.label) if os.fsdecode(hit.groups[0] or b"").rstrip("/") == folder]
     return hits[-1] if hits else None
 
 

@@ -153,13 +153,14 @@ def _doubt(state: _State) -> Finding:
 
 def _told(verdict: Verdict, answer: str, state: _State, states: list[_State]) -> Finding:
     rows = tuple((one.flag, sanitise(one.path, 120), one.kind, sanitise(one.en, 200)) for one in states)
+    zh = tuple(dict.fromkeys((sanitise(one.en, 200), sanitise(one.zh, 200)) for one in states))
     return found(
         verdict,
         answer,
         f"{state.flag} {state.path} {state.en}.",
         f"{state.flag} {state.path} {state.zh}。",
         citations=state.citations or (cite(state.path, f"{state.flag}: {state.en}"),),
-        tables=(Table(Text("Checkpoint folders", "checkpoint 目录"), ("flag", "folder", "state", "why"), rows),),
+        tables=(Table(Text("Checkpoint folders", "checkpoint 目录"), ("flag", "folder", "state", "why"), rows, zh),),
     )
 
 

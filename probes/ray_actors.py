@@ -27,6 +27,9 @@ from runbook.text import Text, counted, sanitise
 SHOWN = 20
 """Rows of the table."""
 _TRACE = re.compile(rb"Traceback \(most recent call last\)[\t\n\x20-\x7e]{1,20000}")
+_NAMED = re.compile(r"[\w.]+(?::|$)")
+"""The line of a traceback that names its exception."""
+_NAME_CHARS = 300
 _KINDS = {
     "vanished": ("its process vanished", "进程消失"),
     "host-oom": ("Ray's memory monitor killed it", "被 Ray 的内存监控杀死"),
@@ -157,7 +160,7 @@ def _said(inner: dict[str, object]) -> str:
         except (binascii.Error, ValueError):
             trace = None
         lines = trace[0].decode("ascii").rstrip().split("\n") if trace else []
-        return sanitise(next((line for line in reversed(lines) if re.match(r"\w+[\w.]*(?::|$)", line)), ""), 160)
+        return sanitise(next((line for line in reversed(lines) if _NAMED.match(line[:_NAME_CHARS])), ""), 160)
     if not isinstance(message, str):
         return ""
     memory = re.search(r"Memory on the node .{0,200}", message)
@@ -168,14 +171,20 @@ def _table(dead: Sequence[Death], records: Sequence[Record]) -> Table:
     """Return the actors by class and how they stand, those that died of a fault first."""
     fault = {id(death.actor): death for death in dead}
     rows: Counter[tuple[bool, str, str, str]] = Counter()
+    zh = []
     for record in records:
         death = fault.get(id(record))
-        how = _KINDS[death.kind][0] + (f": {death.said}" if death.said else "") if death else ""
+        how = ""
+        if death is not None:
+            words, said = _KINDS[death.kind], f": {death.said}" if death.said else ""
+            how = f"{words[0]}{said}"
+            zh.append(Text(how, f"{words[1]}{said}"))
         name = sanitise(record.text("class_name"), 40)
         rows[(death is None, name, sanitise(record.text("state"), 30), how or _ending(record))] += 1
     ordered = sorted(rows.items(), key=lambda pair: (pair[0][0], pair[0][1], -pair[1]))[:SHOWN]
     cells = tuple((name, str(count), state, how) for (_, name, state, how), count in ordered)
-    return Table(Text("Actors of the job", "任务的 actor"), ("class", "number", "state", "of what"), cells)
+    title = Text("Actors of the job", "任务的 actor")
+    return ray_cluster.table(title, ("class", "number", "state", "of what"), cells, zh)
 
 
 def _ending(actor: Record) -> str:

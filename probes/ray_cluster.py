@@ -8,6 +8,7 @@ its reason, never "none".
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from probes.readers.ray_http import Address, RefusedError, read_address
 from probes.readers.ray_jobs import Job
 from probes.readers.ray_state import Listed, Record
 from runbook.evidence import Evidence
-from runbook.finding import Citation, Finding, unknown
+from runbook.finding import Citation, Finding, Table, unknown
 from runbook.text import Text, sanitise
 
 DEADLINE = 120.0
@@ -27,6 +28,39 @@ DEADLINE = 120.0
 MANY_LOGS = 64
 _HEAD = 64 << 10
 """Bytes at the start of a log in which `ray job submit` names the job."""
+_COLUMNS = {
+    "GPU": "GPU",
+    "CPU": "CPU",
+    "task": "task",
+    "pid": "pid",
+    "address": "地址",
+    "asked": "请求",
+    "began (UTC)": "开始（UTC）",
+    "class": "类",
+    "died (UTC)": "掉线（UTC）",
+    "ended": "结束",
+    "error": "错误",
+    "for": "时长",
+    "free": "空闲",
+    "job": "任务",
+    "memory": "内存",
+    "most": "最多",
+    "node": "节点",
+    "number": "数量",
+    "of what": "原因",
+    "process": "进程",
+    "resource": "资源",
+    "state": "状态",
+    "status": "状态",
+    "there": "已有",
+    "value": "值",
+    "waits": "等待",
+    "what": "项目",
+    "where": "位置",
+    "which": "所属",
+    "why, by Ray": "原因（Ray）",
+}
+"""Chinese words for the columns of tables about a cluster."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +154,9 @@ def concerns(evidence: Evidence, live: Live) -> bool:
     name = live.job.submission.encode("utf-8", "replace")
     if not name:
         return not files
-    return not files or any(name in file.path.encode() or name in window(file, 0, _HEAD) for file in files[:MANY_LOGS])
+    return not files or any(
+        name in os.fsencode(file.path) or name in window(file, 0, _HEAD) for file in files[:MANY_LOGS]
+    )
 
 
 def refused(error: RefusedError, citations: tuple[Citation, ...] = ()) -> Finding:
@@ -140,6 +176,13 @@ def partial(gap: Text, citations: tuple[Citation, ...] = ()) -> Finding:
     return refused(
         RefusedError(gap, Text("ask again once the cluster is less busy", "等集群空闲一些后重新询问")), citations
     )
+
+
+def table(title: Text, columns: Sequence[str], rows: Iterable[tuple[str, ...]], zh: Iterable[Text] = ()) -> Table:
+    """Return a table in both languages. zh: what cells say otherwise in Chinese. Raises KeyError for a new column."""
+    words = [(column, _COLUMNS[column]) for column in columns]
+    cells = dict.fromkeys((text.en, text.zh) for text in zh)
+    return Table(title, tuple(columns), tuple(rows), tuple(pair for pair in (*words, *cells) if pair[0] != pair[1]))
 
 
 def ago(seconds: float) -> tuple[str, str]:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 
 from probes import logs, ray_live
+from probes.ray_cluster import table
 from probes.readers import joblog, logplace
 from probes.readers.debugger_lines import SIGNATURES, Stop, stops
 from probes.readers.logfiles import LogFile, window
@@ -43,7 +44,8 @@ def paused(evidence: Evidence, report: Progress) -> Finding:
     waiting = [stop for stop in standing if stop.attached is None]
     if waiting:
         return _waiting(waiting)
-    if (live := ray_live.paused(evidence)) is not None:
+    live = ray_live.paused(evidence)
+    if live is not None and live.verdict.decides:
         return live
     if attached := [stop for stop in standing if stop.attached is not None]:
         stop = attached[-1]
@@ -55,7 +57,8 @@ def paused(evidence: Evidence, report: Progress) -> Finding:
             citations=_lines(attached[-3:]),
         )
     return (
-        logs.unread(scanned.coverage)
+        live
+        or logs.unread(scanned.coverage)
         or scanned.history("none", *labels)
         or found(Verdict.OK, "none", "No process waits for a debugger.", "没有进程在等待调试器。")
     )
@@ -149,7 +152,31 @@ def _table(waiting: list[Stop]) -> Table:
         )
         for stop in waiting[:SHOWN]
     )
-    return Table(Text("What waits", "等待中的进程"), ("process", "pid", "node", "address", "for"), rows)
+    return table(Text("What waits", "等待中的进程"), ("process", "pid", "node", "address", "waits"), rows)
+
+
+_ADD = Text(
+    "Ray Distributed Debugger: add the cluster (dashboard, port 8265)",
+    "Ray Distributed Debugger：添加集群（dashboard，端口 8265）",
+)
+_CLICK = Text("and click the paused task", "然后点击暂停的 task")
+_NO_DEDUP = Text(
+    "RAY_DEDUP_LOGS=0 in front of the driver: every process then has its own line",
+    "在 driver 前加 RAY_DEDUP_LOGS=0：每个进程都会有自己的日志行",
+)
+_PLACES = (
+    Text("on the head node", "在 head 节点上"),
+    Text("or by hand, on that node", "或在该节点上手动"),
+    Text("(no extension)", "（不用扩展）"),
+    Text("from elsewhere", "从别处"),
+    Text("reachable?", "是否可达？"),
+    Text("on each node", "在每个节点上"),
+    Text("for the next run", "下次运行时"),
+    _ADD,
+    _CLICK,
+    _NO_DEDUP,
+)
+"""What the tables say, in both languages; commands stay as they are."""
 
 
 def _way(stop: Stop) -> Table:
@@ -160,13 +187,13 @@ def _way(stop: Stop) -> Table:
             ("on the head node", "RAY_DEBUG=legacy ray debug"),
             ("or by hand, on that node", f"telnet {host} {port}"),
         )
-        return Table(Text("How to attach", "如何 attach"), ("where", "what"), rows)
+        return table(Text("How to attach", "如何 attach"), ("where", "what"), rows, _PLACES)
     near = host.startswith(_LOOPBACK)
     reached = f"[{host}]" if ":" in host else host
     connect = json.dumps({"host": host, "port": port})
     rows = (
-        ("VS Code", "Ray Distributed Debugger: add the cluster (dashboard, port 8265)"),
-        ("", "and click the paused task"),
+        ("VS Code", _ADD.en),
+        ("", _CLICK.en),
         ("launch.json", '{"name": "Ray", "type": "debugpy", "request": "attach",'),
         ("(no extension)", f' "connect": {connect},'),
         ("", ' "pathMappings": [{"localRoot": "${workspaceFolder}",'),
@@ -175,17 +202,15 @@ def _way(stop: Stop) -> Table:
         ("", f"and then host 127.0.0.1, port {port}"),
         ("reachable?", f"nc -vz {host} {port}"),
     )
-    return Table(Text("How to attach", "如何 attach"), ("where", "what"), rows)
+    zh = (*_PLACES, Text(rows[-2][1], f"然后用 host 127.0.0.1、端口 {port}"))
+    return table(Text("How to attach", "如何 attach"), ("where", "what"), rows, zh)
 
 
 def _hidden() -> Table:
     """Return where the addresses of the other processes stand."""
     rows = (
         ("on each node", "grep -a 'Ray debugger is listening' /tmp/ray/session_latest/logs/worker-*.err"),
-        ("for the next run", "RAY_DEDUP_LOGS=0 in front of the driver: every process then has its own line"),
+        ("for the next run", _NO_DEDUP.en),
     )
-    return Table(
-        Text("The other addresses (Ray shows equal lines once)", "其余地址（Ray 会合并相同的日志行）"),
-        ("where", "what"),
-        rows,
-    )
+    title = Text("The other addresses (Ray shows equal lines once)", "其余地址（Ray 会合并相同的日志行）")
+    return table(title, ("where", "what"), rows, _PLACES)

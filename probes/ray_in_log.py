@@ -32,7 +32,7 @@ _NODE = known("node")
 _TRACEBACK = known("traceback")
 _CLASS = re.compile(r"^\s*class_name: (\w+)")
 _PID = re.compile(r"^\s*pid: (\d+)")
-_DEATH = re.compile(rb"(?:worker process|its node) has died(?!.*INTENDED_\w+_EXIT)")
+_DEATH = re.compile(rb"(?:worker process|its node) has died(?!.{0,400}INTENDED_[A-Z]{1,20}_EXIT)")
 """An actor's death, but not one that the actor itself asked for (exit_actor and the like)."""
 
 

@@ -73,13 +73,18 @@ def _when(live: Live) -> tuple[str, str]:
 def _command(live: Live) -> Table:
     """Return what was submitted, as the launch reader understands it."""
     read = read_launch_text("entrypoint", live.job.entrypoint.encode("utf-8", "replace")).jobs
-    flags = f"{len(read[0].flags)} of slime and Megatron" if read else "none that is known"
+    flags = (
+        Text(f"{len(read[0].flags)} of slime and Megatron", f"slime 与 Megatron 的 {len(read[0].flags)} 个参数")
+        if read
+        else Text("none that is known", "没有可识别的参数")
+    )
     rows = (
         ("entrypoint", sanitise(live.job.entrypoint, 300)),
-        ("flags", flags),
+        ("flags", flags.en),
         ("runtime env", ", ".join(sanitise(name, 60) for name in _variables(live)[:20]) or "-"),
     )
-    return Table(Text("What was submitted", "提交的内容"), ("what", "value"), rows)
+    zh = (flags, Text("entrypoint", "启动命令"), Text("flags", "参数"), Text("runtime env", "运行环境变量"))
+    return ray_cluster.table(Text("What was submitted", "提交的内容"), ("what", "value"), rows, zh)
 
 
 def _variables(live: Live) -> list[str]:
@@ -103,4 +108,5 @@ def _table(live: Live) -> Table:
     title = Text(
         f"Jobs, the newest {len(rows)} of {live.jobs.total}", f"任务（共 {live.jobs.total} 个，最新 {len(rows)} 个）"
     )
-    return Table(title, ("job", "which", "status", "began (UTC)", "ended"), rows)
+    zh = (Text("this one", "本任务"), Text("slime's", "slime 任务"))
+    return ray_cluster.table(title, ("job", "which", "status", "began (UTC)", "ended"), rows, zh)

@@ -3,7 +3,8 @@
 Older slime waits for its placement group without a word, an actor that nobody asks anything dies without a word, and
 of many processes that stop for a debugger the log names one or two. Only what the state proves is added, and only to
 logs of that very job (`ray_cluster.concerns`); where the state cannot be asked, the log alone answers and the `ray.*`
-probes say why. Invariant: without an address in the evidence nothing here does anything.
+probes say why. A list that came cut is another matter: it was asked and may hold a fault, so nothing found in it is
+unknown. Invariant: without an address in the evidence nothing here does anything.
 """
 
 from __future__ import annotations
@@ -31,11 +32,13 @@ def _live(evidence: Evidence) -> Live | None:
     return live if ray_cluster.concerns(evidence, live) else None
 
 
-def _deaths(live: Live) -> list[Death]:
+def _deaths(live: Live) -> tuple[list[Death], Finding | None]:
+    """Return the deaths that Ray tells of, and the unknown of those that may be in a part that did not come."""
     try:
-        return ray_actors.deaths(ray_cluster.listed(live, "actors").records)
+        listed = ray_cluster.listed(live, "actors")
     except RefusedError:
-        return []
+        return [], None
+    return ray_actors.deaths(listed.records), ray_cluster.partial(listed.gap) if listed.gap else None
 
 
 def placement(evidence: Evidence) -> Finding | None:
@@ -54,14 +57,15 @@ def placement(evidence: Evidence) -> Finding | None:
 
 
 def died(evidence: Evidence, explained: Callable[[int], bool]) -> Finding | None:
-    """Return that a trainer's or an engine's process vanished, None where none did.
+    """Return that a trainer's or an engine's process vanished, None where none did, unknown where the list is cut.
 
     explained: whether the log holds what explains the death of a process with this pid.
     """
     live = _live(evidence)
     if live is None:
         return None
-    for death in _deaths(live):
+    deaths, missing = _deaths(live)
+    for death in deaths:
         side = ray_cluster.side(death.actor)
         if side is None or explained(int(death.actor.number("pid"))):
             continue
@@ -75,7 +79,7 @@ def died(evidence: Evidence, explained: Callable[[int], bool]) -> Finding | None
                 f"Ray 显示 {death.who} 的进程消失，现有日志没有说明原因。",
                 citations=(death.actor.cite(),),
             )
-    return None
+    return missing
 
 
 def _with_its_node(live: Live, death: Death) -> Finding:
@@ -98,11 +102,14 @@ def _with_its_node(live: Live, death: Death) -> Finding:
 
 
 def host_memory(evidence: Evidence) -> Finding | None:
-    """Return that Ray's memory monitor killed an actor of the job, None where it killed none."""
+    """Return that Ray's memory monitor killed an actor of the job, None where none, unknown where not all are told."""
     live = _live(evidence)
-    killed = [death for death in _deaths(live) if death.kind == "host-oom"] if live is not None else []
-    if not killed:
+    if live is None:
         return None
+    deaths, missing = _deaths(live)
+    killed = [death for death in deaths if death.kind == "host-oom"]
+    if not killed:
+        return missing
     first = killed[0]
     return found(
         Verdict.PROBLEM,
@@ -114,16 +121,18 @@ def host_memory(evidence: Evidence) -> Finding | None:
 
 
 def paused(evidence: Evidence) -> Finding | None:
-    """Return that a debugger holds processes of the job, None where it holds none."""
+    """Return that a debugger holds processes of the job, None where none, unknown where not all are told."""
     live = _live(evidence)
     if live is None or not live.job.live:
         return None
     try:
         listed = ray_tasks.unfinished(live)
-        waiting = ray_tasks.held(live, listed.records)
+        waiting, gap = ray_tasks.held(live, listed)
     except RefusedError:
         return None
-    return ray_tasks.stopped(live, waiting, listed) if waiting else None
+    if waiting:
+        return ray_tasks.stopped(live, waiting, listed)
+    return ray_cluster.partial(gap) if gap else None
 
 
 def alone(evidence: Evidence) -> Finding:
@@ -138,7 +147,7 @@ def alone(evidence: Evidence) -> Finding:
         actors = ray_cluster.listed(live, "actors")
     except RefusedError as error:
         return ray_cluster.refused(error)
-    if group.answer != "placed":
+    if not group.verdict.decides:
         return group
     if actors.gap:
         return ray_cluster.partial(actors.gap)

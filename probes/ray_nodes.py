@@ -98,7 +98,7 @@ def _asked_to(node: Record) -> bool:
 
 def _dead(lost: Sequence[Record]) -> Table:
     rows = tuple((address(node), ray_cluster.clock(ended(node)), reason(node) or "-") for node in lost[:SHOWN])
-    return Table(Text("Nodes that died", "掉线的节点"), ("node", "died (UTC)", "why, by Ray"), rows)
+    return ray_cluster.table(Text("Nodes that died", "掉线的节点"), ("node", "died (UTC)", "why, by Ray"), rows)
 
 
 def _alive(alive: Sequence[Record]) -> Table:
@@ -108,7 +108,8 @@ def _alive(alive: Sequence[Record]) -> Table:
         rows = tuple((address(node), *_shape(node)) for node in alive)
     else:
         rows = tuple((counted(count, "node"), *shape) for shape, count in shapes.most_common(SHOWN))
-    return Table(Text("Nodes that live", "在线的节点"), ("node", "GPU", "CPU", "memory"), rows)
+    zh = (Text(counted(count, "node"), f"{count} 个节点") for count in shapes.values())
+    return ray_cluster.table(Text("Nodes that live", "在线的节点"), ("node", "GPU", "CPU", "memory"), rows, zh)
 
 
 def _shape(node: Record) -> tuple[str, str, str]:

@@ -3,8 +3,8 @@
 A group that is PENDING waits for resources. Whether it can be met is counted on the nodes that live, as if nothing ran
 on them: all it asks of a resource, and each bundle against each node. Only what fails there is called impossible, for
 that holds whatever the group's strategy is; nodes that join later may change it. Invariants: a group that was asked for
-less than YOUNG seconds ago is not said to wait; what Ray itself calls INFEASIBLE is impossible. Sources: Ray
-src/ray/protobuf/gcs.proto (PlacementGroupStats), slime/ray/placement_group.py (one bundle a GPU).
+less than YOUNG seconds ago, or nobody knows when, is not said to wait; what Ray itself calls INFEASIBLE is impossible.
+Sources: Ray src/ray/protobuf/gcs.proto (PlacementGroupStats), slime/ray/placement_group.py (one bundle a GPU).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from probes.readers import ray_state
 from probes.readers.ray_http import RefusedError
 from probes.readers.ray_state import Record, number
 from runbook.evidence import Evidence
-from runbook.finding import Finding, Measurement, Table, Verdict, found
+from runbook.finding import Finding, Measurement, Table, Verdict, found, not_applicable
 from runbook.probe import Progress, probe
 from runbook.text import Text, counted, sanitise
 
@@ -28,19 +28,21 @@ YOUNG = 30.0
 SHOWN = 8
 """Groups and resources that the tables list."""
 _WAITING = ("PENDING", "RESCHEDULING")
+_ONE = "one bundle's "
 
 
 @dataclass(frozen=True)
 class Wait:
     """A placement group that waits.
 
-    asked: of each resource in all. waited: seconds. lacking: what can never be met, as (resource, asked, there); of a
-    bundle that no node can hold each resource, with the most that a node has. infeasible: Ray itself says so.
+    asked: of each resource in all. waited: seconds, None where Ray does not tell. lacking: what can never be met, as
+    (resource, asked, there); of a bundle that no node can hold each resource, with the most that a node has.
+    infeasible: Ray itself says so.
     """
 
     group: Record
     asked: Mapping[str, float]
-    waited: float
+    waited: float | None
     lacking: tuple[tuple[str, float, float], ...]
     infeasible: bool
 
@@ -70,7 +72,7 @@ class Room:
 @probe(
     "ray.placement",
     needs="ray",
-    answers=("placed", "pending"),
+    answers=("placed", "none", "pending"),
     en="Does a placement group of the job wait for resources?",
     zh="任务的 placement group 是否在等资源？",
     deadline=ray_cluster.DEADLINE,
@@ -95,15 +97,27 @@ def standing(live: Live) -> Finding:
     alive = [node for node in nodes.records if node.text("state") == "ALIVE"]
     totals = [{str(key): number(value) for key, value in node.inner("resources_total").items()} for node in alive]
     room = Room(alive, totals, used)
-    waits = [_wait(group, room, max(now, time.time()), known=nodes.gap is None) for group in waiting]
-    wait = max(waits, key=lambda one: (one.never, one.waited))
-    if wait.waited < YOUNG:
+    waits = [_wait(group, room, now or time.time(), known=nodes.gap is None) for group in waiting]
+    old = [(wait, wait.waited) for wait in waits if wait.waited is not None and wait.waited >= YOUNG]
+    if not old:
+        raise _young(waits)
+    wait, waited = max(old, key=lambda pair: (pair[0].never, pair[1]))
+    return _pending(live, wait, waited, room, len(waits))
+
+
+def _young(waits: Sequence[Wait]) -> RefusedError:
+    """Return why none of these is said to wait."""
+    known = [wait.waited for wait in waits if wait.waited is not None]
+    if not known:
         text = (
-            f"a placement group was asked for {wait.waited:.0f} s ago",
-            f"placement group 在 {wait.waited:.0f} 秒前才提出",
+            "a placement group is not placed, and Ray does not tell since when",
+            "placement group 未就绪，Ray 未给出时间",
         )
-        raise RefusedError(Text(*text), Text("ask again in half a minute", "半分钟后重新询问"))
-    return _pending(live, wait, room, len(waits))
+        return RefusedError(
+            Text(*text), Text("see with ray status whether it still waits", "用 ray status 查看是否仍在等")
+        )
+    text = f"a placement group was asked for {max(known):.0f} s ago", f"placement group 在 {max(known):.0f} 秒前才提出"
+    return RefusedError(Text(*text), Text("ask again in half a minute", "半分钟后重新询问"))
 
 
 def _wait(group: Record, room: Room, now: float, *, known: bool) -> Wait:
@@ -122,7 +136,7 @@ def _wait(group: Record, room: Room, now: float, *, known: bool) -> Wait:
     lacking = [(name, amount, room.there(name)) for name, amount in asked.items() if amount > room.there(name) + 1e-6]
     if not lacking:
         lacking = [
-            (f"one bundle's {name}", amount, max((total.get(name, 0.0) for total in room.totals), default=0.0))
+            (f"{_ONE}{name}", amount, max((total.get(name, 0.0) for total in room.totals), default=0.0))
             for bundle in bundles
             if not any(
                 all(total.get(key, 0.0) >= value - 1e-6 for key, value in bundle.items()) for total in room.totals
@@ -130,13 +144,13 @@ def _wait(group: Record, room: Room, now: float, *, known: bool) -> Wait:
             for name, amount in bundle.items()
         ][:SHOWN]
     infeasible = stats.get("scheduling_state") == "INFEASIBLE"
-    waited = now - since if since else YOUNG
-    return Wait(group, asked, max(waited, 0.0), tuple(lacking) if known else (), infeasible)
+    waited = max(now - since, 0.0) if since else None
+    return Wait(group, asked, waited, tuple(lacking) if known else (), infeasible)
 
 
-def _pending(live: Live, wait: Wait, room: Room, count: int) -> Finding:
+def _pending(live: Live, wait: Wait, waited: float, room: Room, count: int) -> Finding:
     main = "GPU" if "GPU" in wait.asked or not wait.asked else next(iter(wait.asked))
-    since, since_zh = ray_cluster.ago(wait.waited)
+    since, since_zh = ray_cluster.ago(waited)
     asked, there, free = wait.asked.get(main, 0.0), room.there(main), room.free(main)
     some, some_zh = _free(free)
     name = sanitise(main, 40)
@@ -173,25 +187,36 @@ def _asked(wait: Wait, room: Room) -> Table:
         f"What is asked, and what {counted(len(room.nodes), 'living node')} have",
         f"请求的资源与 {len(room.nodes)} 个在线节点的资源",
     )
-    return Table(title, ("resource", "asked", "there", "free"), tuple(rows))
+    return ray_cluster.table(title, ("resource", "asked", "there", "free"), rows)
 
 
 def _never(wait: Wait) -> Table:
     rows = tuple((sanitise(name, 60), f"{asked:g}", f"{there:g}") for name, asked, there in wait.lacking[:SHOWN])
-    return Table(
-        Text("What can never be met by these nodes", "现有节点永远无法满足的"), ("resource", "asked", "most"), rows
-    )
+    title = Text("What can never be met by these nodes", "现有节点永远无法满足的")
+    bundles = (Text(cell, f"单个 bundle 的 {cell.removeprefix(_ONE)}") for cell, *_ in rows if cell.startswith(_ONE))
+    return ray_cluster.table(title, ("resource", "asked", "most"), rows, bundles)
 
 
 def _placed(live: Live, groups: Sequence[Record]) -> Finding:
+    """Return the finding that no group of a whole list waits."""
+    if not live.job.job:
+        return not_applicable(
+            f"Job {live.name} has no driver yet that could ask for a placement group.",
+            f"任务 {live.name} 的 driver 尚未启动，还没有 placement group。",
+        )
     created = [group for group in groups if group.text("state") == "CREATED"]
-    proof = created[0] if created else live.job.record
-    en = f"{counted(len(created), 'placement group')} of {live.name} are placed" if created else "asked for none"
-    zh = f"{len(created)} 个 placement group 已就绪" if created else "没有请求 placement group"
+    if not created:
+        return found(
+            Verdict.OK,
+            "none",
+            f"Job {live.name} holds no placement group, and none waits.",
+            f"任务 {live.name} 没有 placement group，也没有在等待的。",
+            citations=(live.job.record.cite(),),
+        )
     return found(
         Verdict.OK,
         "placed",
-        f"{en}; none waits." if created else f"Job {live.name} holds no placement group that waits.",
-        f"任务 {live.name}：{zh}，没有在等待的。",
-        citations=(proof.cite(),),
+        f"{counted(len(created), 'placement group')} of {live.name} are placed; none waits.",
+        f"任务 {live.name}：{len(created)} 个 placement group 已就绪，没有在等待的。",
+        citations=(created[0].cite(),),
     )

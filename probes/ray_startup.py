@@ -16,6 +16,7 @@ from probes.thresholds import Threshold
 from runbook.evidence import Evidence
 from runbook.finding import Finding, Verdict, found, not_applicable
 from runbook.probe import Progress, probe
+from runbook.text import Text
 
 SLOW = Threshold(
     1800.0, "s", "chosen: a large model from a network disk takes ten minutes and more; thrice that is told as slow"
@@ -45,15 +46,12 @@ def startup(evidence: Evidence, report: Progress) -> Finding:  # noqa: ARG001  #
                 group.verdict, "no-gpus", group.summary.en, group.summary.zh, citations=group.citations,
                 measurements=group.measurements, tables=group.tables,
             )  # fmt: skip
-        actors = ray_cluster.listed(live, "actors").records
-        slow = _slow(actors, ray_tasks.unfinished(live).records)
+        actors, tasks = ray_cluster.listed(live, "actors"), ray_tasks.unfinished(live)
     except RefusedError as error:
         return ray_cluster.refused(error)
+    slow = _slow(actors.records, tasks.records)
     if slow is None:
-        return not_applicable(
-            "Ray sees no engine that takes long to start; whether the servers answer it does not see.",
-            "Ray 未看到启动过久的 engine；服务是否就绪它看不到。",
-        )
+        return _quick(actors.gap or tasks.gap)
     record, seconds = slow
     since, since_zh = ray_cluster.ago(seconds)
     return found(
@@ -63,6 +61,16 @@ def startup(evidence: Evidence, report: Progress) -> Finding:  # noqa: ARG001  #
         f"有 SGLang engine 已启动 {since_zh}仍未完成。",
         citations=(record.cite(),),
         measurements=(SLOW.measure("start of an engine", seconds),),
+    )
+
+
+def _quick(gap: Text | None) -> Finding:
+    """Return that no engine takes long. gap: why not all engines and tasks were seen."""
+    if gap:
+        return ray_cluster.partial(gap)
+    return not_applicable(
+        "Ray sees no engine that takes long to start; whether the servers answer it does not see.",
+        "Ray 未看到启动过久的 engine；服务是否就绪它看不到。",
     )
 
 

@@ -25,13 +25,13 @@ from runbook.text import Text, counted, sanitise
 SHOWN = 10
 """Rows of each table."""
 _WAITS = {
-    "PENDING_ARGS_AVAIL": "for the result of another task",
-    "PENDING_NODE_ASSIGNMENT": "for resources on a node",
-    "PENDING_OBJ_STORE_MEM_AVAIL": "for room in the object store",
-    "PENDING_ARGS_FETCH": "for its arguments to arrive",
-    "SUBMITTED_TO_WORKER": "for its worker to begin",
-    "PENDING_ACTOR_TASK_ARGS_FETCH": "for its arguments to arrive",
-    "PENDING_ACTOR_TASK_ORDERING_OR_CONCURRENCY": "for the actor's turn",
+    "PENDING_ARGS_AVAIL": Text("for the result of another task", "等待其他 task 的结果"),
+    "PENDING_NODE_ASSIGNMENT": Text("for resources on a node", "等待节点资源"),
+    "PENDING_OBJ_STORE_MEM_AVAIL": Text("for room in the object store", "等待对象存储空间"),
+    "PENDING_ARGS_FETCH": Text("for its arguments to arrive", "等待参数到达"),
+    "SUBMITTED_TO_WORKER": Text("for its worker to begin", "等待 worker 开始"),
+    "PENDING_ACTOR_TASK_ARGS_FETCH": Text("for its arguments to arrive", "等待参数到达"),
+    "PENDING_ACTOR_TASK_ORDERING_OR_CONCURRENCY": Text("for the actor's turn", "等待 actor 轮到它"),
 }
 
 
@@ -48,7 +48,7 @@ def tasks(evidence: Evidence, report: Progress) -> Finding:  # noqa: ARG001  # a
     try:
         live = ray_cluster.look(evidence.paths("ray"))
         listed = unfinished(live)
-        waiting = held(live, listed.records)
+        waiting, gap = held(live, listed)
     except RefusedError as error:
         return ray_cluster.refused(error)
     if waiting:
@@ -65,8 +65,8 @@ def tasks(evidence: Evidence, report: Progress) -> Finding:  # noqa: ARG001  # a
             citations=(first.cite(),),
             tables=_tables(listed),
         )
-    if listed.gap:
-        return ray_cluster.partial(listed.gap)
+    if gap:
+        return ray_cluster.partial(gap)
     running = [task for task in listed.records if task.text("state").startswith("RUNNING")]
     others = len(listed.records) - len(running)
     if not listed.records:
@@ -110,21 +110,21 @@ class Held:
         return (f"[{host}]:{port:.0f}" if ":" in host else f"{host}:{port:.0f}") if host and 0 < port < 65536 else ""
 
 
-def held(live: Live, tasks: Sequence[Record]) -> list[Held]:
-    """Return the job's processes that a debugger holds; raises RefusedError.
+def held(live: Live, tasks: Listed) -> tuple[list[Held], Text | None]:
+    """Return the job's processes that a debugger holds, and why there may be more of them; raises RefusedError.
 
     Ray's debugger marks the worker and not the task (ray/util/debugpy.py: worker_paused_by_debugger).
     """
-    workers = ray_state.listed(live.address, "workers", ("num_paused_threads", "!=", "0")).records
-    theirs = {task.text("worker_id"): task for task in tasks if task.text("state").startswith("RUNNING")}
+    workers = ray_state.listed(live.address, "workers", ("num_paused_threads", "!=", "0"))
+    theirs = {task.text("worker_id"): task for task in tasks.records if task.text("state").startswith("RUNNING")}
     found_ = []
-    for worker in workers:
+    for worker in workers.records:
         name = worker.text("worker_id")
         driver = worker.text("worker_type") == "DRIVER" and bool(live.job.job) and name.startswith(live.job.job)
         waits = worker.number("num_paused_threads") > 0 and worker.fields.get("is_alive") is not False
         if waits and (driver or name in theirs):
             found_.append(Held(worker, None if driver else theirs[name]))
-    return found_
+    return found_, tasks.gap or workers.gap
 
 
 def stopped(live: Live, waiting: Sequence[Held], listed: Listed) -> Finding:
@@ -141,7 +141,7 @@ def stopped(live: Live, waiting: Sequence[Held], listed: Listed) -> Finding:
         f"任务已暂停：{live.name} 的 {first.who} 停下，等待调试器{where_zh}。{more_zh}",
         citations=tuple(one.worker.cite() for one in waiting[:3]),
         tables=(
-            Table(Text("What a debugger holds", "被调试器暂停的进程"), ("process", "address"), rows),
+            ray_cluster.table(Text("What a debugger holds", "被调试器暂停的进程"), ("process", "address"), rows),
             *_tables(listed),
         ),
     )
@@ -158,7 +158,7 @@ def _ended(task: Record) -> float:
 def _tables(listed: Listed) -> tuple[Table, ...]:
     records = listed.records
     waiting = Counter(
-        (_name(task), _WAITS.get(task.text("state"), sanitise(task.text("state"), 40).lower()))
+        (_name(task), _WAITS[state].en if (state := task.text("state")) in _WAITS else sanitise(state, 40).lower())
         for task in records
         if task.text("state") != "FAILED" and not task.text("state").startswith("RUNNING")
     )
@@ -180,18 +180,15 @@ def _tables(listed: Listed) -> tuple[Table, ...]:
 
 def _counted(title: Text, column: str, rows: Counter[tuple[str, str]]) -> Table:
     cells = tuple((str(count), name, what) for (name, what), count in rows.most_common(SHOWN))
-    return Table(title, ("number", "task", column), cells)
+    return ray_cluster.table(title, ("number", "task", column), cells, _WAITS.values() if column == "waits" else ())
 
 
 def _running(running: Sequence[Record]) -> Table:
     now = time.time()
     longest = sorted(running, key=lambda task: task.number("start_time_ms") or now * 1000)[:SHOWN]
-    rows = tuple(
-        (
-            _name(task),
-            ray_cluster.ago(now - task.number("start_time_ms") / 1000)[0] if task.number("start_time_ms") else "-",
-            f"{task.number('worker_pid'):.0f}",
-        )
-        for task in longest
-    )
-    return Table(Text("What runs longest", "运行最久的 task"), ("task", "for", "pid"), rows)
+    begun = [task.number("start_time_ms") / 1000 for task in longest]
+    spans = [Text(*ray_cluster.ago(now - start)) if start else Text("-", "-") for start in begun]
+    rows = [
+        (_name(task), span.en, f"{task.number('worker_pid'):.0f}") for task, span in zip(longest, spans, strict=True)
+    ]
+    return ray_cluster.table(Text("What runs longest", "运行最久的 task"), ("task", "for", "pid"), rows, spans)

@@ -207,18 +207,27 @@ def _rollout_table(rollouts: list[_Rollout], told: _Rollout) -> Table:
     return Table(Text("Rollouts", "各 rollout"), columns, rows)
 
 
+_COLUMNS = (
+    ("sample", "样本"), ("verdict", "结论"), ("from character", "起始字符"), ("why", "原因"), ("status", "状态"),
+    ("response", "回复"),
+)  # fmt: skip
+"""Columns of the table of samples, in English and Chinese."""
+
+
 def _sample_table(rollout: _Rollout) -> Table:
+    shown = _worst_first(rollout.verdicts)[:_SHOWN]
     rows = tuple(
         (
             str(sample.index),
             sample.judgement.kind,
             f"{sample.judgement.start:,}" if sample.judgement.kind == "garbled" else "",
             sanitise(sample.judgement.why.en),
-            sanitise(sample.judgement.why.zh),
             sample.status,
             sample.excerpt,
         )
-        for sample in _worst_first(rollout.verdicts)[:_SHOWN]
+        for sample in shown
     )
+    zh = dict.fromkeys((sanitise(sample.judgement.why.en), sanitise(sample.judgement.why.zh)) for sample in shown)
     title = Text(f"Samples of {rollout.name}", f"{rollout.name} 的样本")
-    return Table(title, ("sample", "verdict", "from character", "why", "原因", "status", "response"), rows)
+    columns = ("sample", "verdict", "from character", "why", "status", "response")
+    return Table(title, columns, rows, (*zh, *_COLUMNS))

@@ -44,11 +44,12 @@ def model_kind(evidence: Evidence, report: Progress) -> Finding:
     if told.thinking is not None:
         words, words_zh = f"{words}; {told.thinking.en}", f"{words_zh}；{told.thinking.zh}"
     rows = tuple((sign.kind, str(sign.weight), sanitise(sign.what.en, 120)) for sign in told.signs)
+    zh = tuple(dict.fromkeys((sanitise(sign.what.en, 120), sanitise(sign.what.zh, 120)) for sign in told.signs))
     return found(
         Verdict.WARNING if kind == "base" else Verdict.OK,
         kind,
         f"It is {'a base (pretrain)' if kind == 'base' else 'an instruct'} model: {words}.",
         f"这是 {kind} 模型：{words_zh}。",
         citations=tuple(sign.citation for sign in mine),
-        tables=(Table(Text("Signs", "迹象"), ("kind", "weight", "sign"), rows),),
+        tables=(Table(Text("Signs", "迹象"), ("kind", "weight", "sign"), rows, zh),),
     )

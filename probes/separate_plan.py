@@ -80,6 +80,7 @@ def plan(evidence: Evidence, report: Progress) -> Finding:
     rows = tuple(
         (run.title.en, sanitise(" ".join(_words(run.change)), 200), str(run.gpus), run.tells.en) for run in runs
     )
+    zh = tuple(dict.fromkeys((words.en, words.zh) for run in runs for words in (run.title, run.tells)))
     first = runs[0]
     return found(
         Verdict.OK,
@@ -90,7 +91,10 @@ def plan(evidence: Evidence, report: Progress) -> Finding:
         f"共 {len(runs)} 次任务见表。",
         tables=(
             Table(
-                Text("Runs that tell the halves apart", "区分训练与推理的任务"), ("run", "flags", "GPUs", "tells"), rows
+                Text("Runs that tell the halves apart", "区分训练与推理的任务"),
+                ("run", "flags", "GPUs", "tells"),
+                rows,
+                zh,
             ),
         ),
         proposals=tuple(_patches(settings, runs)),

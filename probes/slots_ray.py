@@ -14,6 +14,7 @@ from probes import ray_cluster
 from probes.ray_cluster import Live
 from probes.readers import ray_jobs, ray_keep, ray_log
 from probes.readers.ray_http import RefusedError
+from probes.readers.ray_log import KeptError
 from runbook.evidence import Follower, Item, Reference
 from runbook.text import Text, sanitise
 
@@ -60,8 +61,15 @@ def follow_output(item: Item) -> Iterator[Reference | Text]:
             f"{live.name} 是手工启动的，Ray 没有保存 driver 的输出；请用 --log PATH 提供",
         )
         return
+    seconds = time.time()
     try:
         path = ray_log.fetch(live.address, live.job)
+    except KeptError as error:
+        yield Text(
+            f"the log of {live.name} was not brought up to date: {error.why.en}; {error.settle.en}",
+            f"未能更新 {live.name} 的日志：{error.why.zh}；{error.settle.zh}",
+        )
+        path, seconds = error.path, _written(error.path)
     except RefusedError as error:
         yield Text(
             f"the log of {live.name} was not fetched: {error.why.en}; {error.settle.en}",
@@ -71,7 +79,7 @@ def follow_output(item: Item) -> Iterator[Reference | Text]:
     if not path:
         yield Text(f"job {live.name} has printed nothing yet", f"任务 {live.name} 还没有任何输出")
         return
-    yield Reference("log", path, _whence(live, path))
+    yield Reference("log", path, _whence(live, path, seconds))
 
 
 def _is(path: str, content: bytes) -> bool:
@@ -80,6 +88,13 @@ def _is(path: str, content: bytes) -> bool:
             return file.read(len(content) + 1) == content
     except OSError:
         return False
+
+
+def _written(path: str) -> float:
+    try:
+        return os.path.getmtime(path)
+    except OSError:
+        return 0.0
 
 
 def _said(error: RefusedError) -> Text:
@@ -99,8 +114,9 @@ def _chosen(live: Live) -> Text:
     )
 
 
-def _whence(live: Live, path: str) -> Text:
-    at = time.strftime("%H:%M:%S UTC", time.gmtime())
+def _whence(live: Live, path: str, seconds: float) -> Text:
+    """Return where a log is from. seconds: since the epoch, when it was last up to date."""
+    at = time.strftime("%H:%M:%S UTC", time.gmtime(seconds))
     cut = ray_keep.is_cut(path)
     return Text(
         f"the log of job {live.name}, fetched from {live.address.netloc} at {at}"

@@ -71,11 +71,23 @@ class Measurement(msgspec.Struct, frozen=True):
 
 
 class Table(msgspec.Struct, frozen=True):
-    """Rows of sanitised text that show the evidence, drawn as they are by every front."""
+    """Rows of sanitised text that show the evidence, drawn by every front as `said` returns them.
+
+    zh: what reads otherwise in Chinese, as pairs of a cell or column and its Chinese words: a table has one language.
+    """
 
     title: Text
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    zh: tuple[tuple[str, str], ...] = ()
+
+    def said(self, language: str) -> Table:
+        """Return the table with columns and cells in `language` ("en" or "zh")."""
+        if language != "zh" or not self.zh:
+            return self
+        words = dict(self.zh)
+        rows = tuple(tuple(words.get(cell, cell) for cell in row) for row in self.rows)
+        return Table(self.title, tuple(words.get(column, column) for column in self.columns), rows)
 
 
 class Grid(msgspec.Struct, frozen=True):

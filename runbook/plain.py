@@ -25,7 +25,7 @@ from runbook.picture import cells_of, grid_lines, proposal_lines
 from runbook.plot import Fidelity, plot_lines, spark_of
 from runbook.session.desk import Desk
 from runbook.text import Text, counted, sanitise
-from runbook.triage import Open, Report, Standing, Verdicted, exit_code, settling
+from runbook.triage import Open, Report, Standing, Verdicted, exit_code, foremost, settling
 from runbook.walk import By, Decision, How, Mark, Walk
 
 ROLES = {"good": "green", "bad": "bold red", "warn": "yellow", "dim": "dim", "accent": "bold cyan", "strong": "bold"}
@@ -130,6 +130,7 @@ class Plain:
 
     def table(self, table: Table, indent: int) -> None:
         """Write a table of evidence."""
+        table = table.said(self.language)
         rows = [[sanitise(cell) for cell in row] for row in table.rows[:ROWS_SHOWN]]
         longest = [max(map(cell_len, column)) for column in zip(table.columns, *rows, strict=True)]
         widths = shared_widths(longest, self.console.width - indent - 2 * (len(longest) - 1))
@@ -221,10 +222,12 @@ class Plain:
             self.leads(desk.state.findings_of().values())
         near = [cause for cause in report.possible if cause.flow in report.asked]
         if near:
-            self.heading(self.say("Possible, nearest first", "可能的原因（由近及远）"))
-            for cause in near[:OPEN_SHOWN]:
+            self.heading(self.say("Possible, what evidence points to first", "可能的原因（证据指向者在前）"))
+            shown = foremost(near)
+            for cause in shown:
                 self.sign(STANDINGS[Standing.POSSIBLE], f"{cause.cause}  {self._title(cause.cause, titles)}")
-            self._more(len(near) - OPEN_SHOWN)
+            rest = self.say("; nothing that went wrong leads there (all: --json)", "，没有异常指向它们（全部：--json）")
+            self._more(len(near) - len(shown), rest)
         if report.unknown:
             self.heading(self.say("Unknown, and what would settle it", "未知，以及如何确定"))
             for slots, opens in settling(report.unknown):
@@ -339,9 +342,9 @@ class Plain:
     def _title(self, cause: str, titles: Mapping[str, Text]) -> str:
         return titles[cause].say(self.language) if cause in titles else ""
 
-    def _more(self, count: int) -> None:
+    def _more(self, count: int, why: str = "") -> None:
         if count > 0:
-            self.line(self.say(f"and {count} more", f"另有 {count} 项"), style="dim")
+            self.line(self.say(f"and {count} more", f"另有 {count} 项") + why, style="dim")
 
     def node(self, flow: Flow, name: str, decision: Decision) -> None:
         """Write a node of a walk: question, note, findings and what they decide."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 from collections.abc import Iterable
 
 from runbook.glyphs import as_cut
@@ -12,14 +14,21 @@ from runbook.session.desk import Desk
 from runbook.session.lock import Holder
 from runbook.session.state import Note
 from runbook.text import Text, sanitise
-from runbook.whereabouts import note_head, whereabouts
+from runbook.whereabouts import IN_TICKET, WIDTH, note_head, whereabouts
 
 
 def brief(desk: Desk, *, ascii_only: bool = False) -> tuple[str, ...]:
     """Return the lines that say where a session stands, in the desk's language."""
     catalog = desk.catalog
-    lines = whereabouts(desk.state, desk.report(), catalog.flows, catalog.vocabulary, desk.language)
+    width = _room()
+    lines = whereabouts(desk.state, desk.report(), catalog.flows, catalog.vocabulary, desk.language, width=width)
     return tuple(as_cut(line, ascii_only=ascii_only) for line in lines)
+
+
+def _room() -> int:
+    """Return the cells of a line: those of the terminal, where that is wide; on a pipe there is no edge to keep to."""
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else IN_TICKET
+    return min(max(columns, WIDTH), IN_TICKET)
 
 
 def where(plain: Plain, desk: Desk) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -104,6 +105,17 @@ class _Reached(msgspec.Struct):
 
 
 _BAD = (Verdict.PROBLEM, Verdict.WARNING)
+
+POSSIBLE_SHOWN = 8
+"""Possible causes written where evidence points to none of them: what a reader looks through."""
+
+
+class _MayLead(Protocol):
+    @property
+    def led(self) -> bool: ...
+
+
+_Led = TypeVar("_Led", bound=_MayLead)
 
 NO_PROBE = Text("No probe can answer this; a person has to.", "没有探针能回答，需要人来判断。")
 NOT_ASKED = Text("Its probes were not run.", "相应的探针没有运行。")
@@ -325,6 +337,14 @@ def _begin(verdict: Verdicted) -> tuple[float, int]:
     if not lines:
         return (0.0, 0)
     return min((citation.time or 0.0, citation.line or 0) for citation in lines)
+
+
+def foremost(possible: Sequence[_Led]) -> Sequence[_Led]:
+    """Return the possible causes that are written in full: those to which something that went wrong leads.
+
+    Where it leads to none, the first `POSSIBLE_SHOWN`.
+    """
+    return tuple(cause for cause in possible if cause.led) or possible[:POSSIBLE_SHOWN]
 
 
 def exit_code(report: Report) -> ExitCode:

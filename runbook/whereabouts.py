@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from rich.cells import cell_len
 
 from runbook.flow.model import Cause, Flow
-from runbook.session.state import Note, SessionState
+from runbook.session.state import Note, SessionState, fix_of
 from runbook.text import CUT, Text, sanitise
 from runbook.ticket.parts import Speaker, show_path
 from runbook.ticket.story import next_action, title
@@ -25,7 +25,7 @@ from runbook.walk import By, How, position
 WIDTH = 100
 """Cells of a line."""
 IN_TICKET = 240
-"""Cells of a line in a ticket: what stands further down in full is only begun here."""
+"""Cells of a line in a ticket, on a pipe and where it wraps: what stands further down in full is only begun here."""
 NAMED = 3
 """Causes that are ruled out and named; the others are counted."""
 QUESTION = 28
@@ -52,6 +52,8 @@ WORDS = {
     "open": Text("Open {count}: {question}", "待定 {count} 个：{question}"),
     "none_open": Text("Open: nothing", "待定：无"),
     "next": Text("Next: {title}", "下一步：{title}"),
+    "fixed": Text("Fixed: {words} by {who} at {time}", "已修复：{words}（{who}，{time}）"),
+    "verify": Text("verify with {probes}", "验证：{probes}"),
     "copy": Text("the changed copy {path} is to be run", "待运行修改后的副本 {path}"),
     "no_copy": Text("no changed copy is written yet", "尚未写出修改后的副本"),
     "attached": Text("{run} is attached", "已附上 {run}"),
@@ -63,6 +65,7 @@ WORDS = {
     "somebody": Text("somebody", "某人"),
 }  # fmt: skip
 
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"(])|(?<=[。！？])")
 _PIECES = re.compile(r"\s+|[\u2e80-\uffef]|[^\s\u2e80-\uffef]+")
 
 
@@ -80,7 +83,7 @@ def whereabouts(
     vocabulary: titles of causes. language: "en" or "zh".
     """
     make = Speaker(state, flows, vocabulary, report, language)
-    parts = (_problem(make), _walk(make), _left(make, width), _next(make), _last(make))
+    parts = (_problem(make), _walk(make), _left(make, width), _fixed(make, width) or _next(make, width), _last(make))
     lines = (" ".join(part.split()) for part in map(sanitise, parts))
     return tuple(line if width is None else cut(line, width) for line in lines if line)
 
@@ -186,9 +189,13 @@ def _out(make: Speaker, names: Sequence[str], named: int) -> str:
     return _say(make, "ruled_out", count=len(names), names=("、" if make.language == "zh" else ", ").join(said))
 
 
-def _far(make: Speaker, one: Verdicted) -> tuple[bool, bool]:
-    """Return how little a cause that is ruled out matters: those of the flow in front, and proven ones, come first."""
-    return one.flow != make.state.current, not one.citations
+def _far(make: Speaker, one: Verdicted) -> tuple[bool, bool, bool]:
+    """Return how little a cause that is ruled out matters.
+
+    First come those of the flow in front, then those of the flow of the first cause that stands, then proven ones.
+    """
+    nearest = next((cause.flow for cause in make.report.causes), "")
+    return one.flow != make.state.current, one.flow != nearest, not one.citations
 
 
 def _matters(make: Speaker, opens: tuple[Open, ...]) -> Open | None:
@@ -199,7 +206,40 @@ def _matters(make: Speaker, opens: tuple[Open, ...]) -> Open | None:
     return min(opens, key=lambda one: ((one.flow, one.node) != here, one.flow != nearest), default=None)
 
 
-def _next(make: Speaker) -> str:
+def _fixed(make: Speaker, width: int | None) -> str:
+    """Return what fixed the first confirmed cause, and the probes that verify it; "" when nobody said so.
+
+    The words give way to who said them, when, and the probes.
+    """
+    first = next(iter(make.report.confirmed), None)
+    fix = fix_of(make.state, first.cause) if first is not None else None
+    if first is None or fix is None:
+        return ""
+    probes = ", ".join(map(sanitise, first.leaf.verify))
+    verify = _say(make, "verify", probes=probes) if probes else ""
+    who = sanitise(fix.who) or _say(make, "somebody")
+
+    def said(words: str) -> str:
+        return _join(make, _say(make, "fixed", words=words, who=who, time=moment(fix.time)), verify)
+
+    words = " ".join(sanitise(fix.words).split())
+    room = cell_len(words) if width is None else width - cell_len(said(""))
+    return said(cut(words, max(room, QUESTION)))
+
+
+def _first(words: str) -> str:
+    """Return the first sentence of some words."""
+    return _SENTENCE.split(words, maxsplit=1)[0]
+
+
+def _fitting(width: int | None, whole: str, *shorter: str) -> str:
+    """Return the longest of the ways to say a line that fits; of the others the last, which is cut."""
+    fits = (one for one in (whole, *(f"{one} {CUT}" for one in shorter)) if width is None or cell_len(one) <= width)
+    return next(fits, (whole, *shorter)[-1])
+
+
+def _next(make: Speaker, width: int | None) -> str:
+    """Return the next action; where room is short, the first sentence of what is to be done goes before all else."""
     todo = next_action(make)
     flow = make.flows.get(make.state.current)
     steps = make.state.walk(flow.flow).steps if flow is not None else ()
@@ -207,9 +247,12 @@ def _next(make: Speaker) -> str:
     if flow is None or not steps or flow.nodes[node].kind != "experiment":
         words = todo.words or (todo.actions[0].say if todo.actions else "")
         if words and todo.title == make.word("next.fix", title=title(make)):  # the first line has that title already
-            return _say(make, "next", title=make.word("next.fix", title=words))
+            ways = [make.word("next.fix", title=said) for said in (words, _first(words))]
+            return _fitting(width, *(_say(make, "next", title=way) for way in ways))
         stop = "" if todo.title.endswith(("?", "？", ".", "。")) else "。" if make.language == "zh" else "."
-        return _say(make, "next", title=f"{todo.title}{stop} {words}" if words else todo.title)
+        ways = [f"{todo.title}{stop} {said}" for said in (words, _first(words))] if words else [todo.title]
+        ways += [_first(words)] if words else []
+        return _fitting(width, *(_say(make, "next", title=way) for way in ways))
     key = (flow.flow, node)
     if key in make.state.attached:
         how = _say(make, "attached", run=make.state.attached[key])

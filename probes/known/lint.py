@@ -1,7 +1,8 @@
 """Checks the library: what an entry says of itself must be true. Faults are sentences that begin with file and id.
 
 Slow expressions are found by their shape, not by trying: a repeat without a narrow limit inside another one makes the
-time grow with the square of a line and worse, and so do several in a row.
+time grow with the square of a line and worse, and so do several in a row and one that an alternative begins with. A
+negative sample counts only where it is a near miss: one without any literal cannot match whatever the pattern is.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ WIDE_IN_A_ROW = 4
 ASKED_FOR_ALL = "known.in_log"
 """The probe that shows an entry's own words, in both languages, and whose answers are causes."""
 _LEAST_LITERAL = 4
+_WORD = re.compile(rb"\w+")
 
 
 def lint(shelves: Mapping[str, Shelf], causes: Collection[str], probes: Collection[str]) -> list[str]:
@@ -80,8 +82,19 @@ def _samples(entry: Entry, each: Signature) -> Iterator[str]:
         raw = text.encode()
         if each.pattern.search(raw) and any(literal in raw for literal in each.literals):
             yield f"it matches what it must not: {text!r}"
+    if entry.negative and not any(_near(each, text.encode()) for text in entry.negative):
+        yield "no negative sample is a near miss: it holds a literal, or most words of one that is a match by itself"
     if any(len(literal) < _LEAST_LITERAL for literal in each.literals):
         yield f"a literal is shorter than {_LEAST_LITERAL} bytes"
+
+
+def _near(each: Signature, raw: bytes) -> bool:
+    """Whether a negative sample tries the pattern; literals that are a match by themselves cannot stand in one."""
+    open_ones = [literal for literal in each.literals if not each.pattern.search(literal)]
+    if open_ones:
+        return any(literal in raw for literal in open_ones)
+    words = set(_WORD.findall(raw))
+    return any(2 * len(own & words) > len(own) for literal in each.literals if (own := set(_WORD.findall(literal))))
 
 
 def _disagreeing(built: Mapping[str, tuple[Entry, Signature]]) -> Iterator[tuple[str, str]]:
@@ -102,11 +115,32 @@ def _slow(each: Signature) -> Iterator[str]:
     """Yield how an expression may take long."""
     # the parser of `re` has no public name; it was a module of its own before Python 3.11
     parser = importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
-    most, nested = _wide(parser.parse(each.expression), inside=False)
+    parsed = parser.parse(each.expression)
+    most, nested = _wide(parsed, inside=False)
+    if _opens(parsed):
+        yield "it begins with a wide repeat"
     if nested:
         yield "a wide repeat stands inside a wide repeat"
     if most > WIDE_IN_A_ROW:
         yield f"{most} wide repeats stand in a row"
+
+
+def _opens(parsed: Any) -> bool:
+    """Whether a wide repeat stands before anything that is written out: each place of a long run tries all of it."""
+    for operation, argument in parsed:
+        name = str(operation)
+        if name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
+            least, most, body = argument
+            found, ended = int(most) > WIDE or _opens(body), bool(least)
+        elif name in ("BRANCH", "SUBPATTERN"):
+            bodies = argument[1] if name == "BRANCH" else [argument[-1]]
+            found, ended = any(_opens(body) for body in bodies), True
+        else:
+            found = name == "ASSERT" and argument[0] > 0 and _opens(argument[1])
+            ended = name == "LITERAL" or (name == "AT" and "BEGINNING" in str(argument))
+        if found or ended:
+            return found
+    return False
 
 
 def _wide(parsed: Any, *, inside: bool) -> tuple[int, bool]:

@@ -26,10 +26,8 @@ class Kind(str, Enum):
     TRAINER = "trainer"
     ENGINE = "engine"
     MANAGER = "manager"
-    ROUTER = "router"
     DRIVER = "driver"
     RAYLET = "raylet"
-    KERNEL = "kernel"
 
 
 class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -53,9 +51,10 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     id: the label of its hits. means: what the line says, in words. proves_not: what it leaves open. cause: an id of the
     vocabulary, "" where the probe decides. literals: one of them is in every line that matches. pattern: alternatives
     of a regular expression, each of which may use the file's parts as <NAME>; none: the literals are the pattern.
-    reach: see `Signature`. where: kinds of process it counts in, none for all. phase: when it is printed, in words.
-    flags, without: flags of which one must be on, and flags that must not. fatal: its program ends where it prints it.
-    over: ids of entries of other causes that match its samples too and say less.
+    reach: see `Signature`. where: kinds of process that print it, none for all. phase: when it is printed, in words.
+    flags, without: flags of which one must be on, and flags that must not; `document` tells which probe checks them.
+    fatal: its program ends where it prints it. over: ids of entries of other causes that match its
+    samples too and say less.
     """
 
     id: str

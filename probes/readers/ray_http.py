@@ -37,7 +37,6 @@ ANSWER_BYTES = 48 << 20
 RETRIES = (0.5, 2.0)
 """Seconds that a busy server (429, 503) is given before it is asked again."""
 REDIRECTS = 2
-PORT = 8265
 GCS_PORT = 6379
 CLIENT_PORT = 10001
 _BUSY = (429, 503)

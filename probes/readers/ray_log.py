@@ -5,7 +5,8 @@ last N lines; it knows no offsets. So a log up to WHOLE_BYTES is fetched whole, 
 and the last TAIL_BYTES, with a line between them that says so, and a name that tells it too (`ray_keep.is_cut`): who
 reads it must not conclude that something is absent. At the next look only the end is asked for, and what is new is
 appended where it joins on to what is there. Invariants: a fetched file only grows, so that lines which were cited keep
-their numbers; of a job that had ended when its log was fetched nothing is asked again.
+their numbers; of a job that had ended when its log was fetched nothing is asked again; what was fetched stays evidence
+where the cluster does not hand it out any more.
 """
 
 from __future__ import annotations
@@ -31,6 +32,16 @@ STEPS = (2000, 40_000)
 """Last lines that are asked for to find what is new, one after the other."""
 CUT_LINE = b"[slime-runbook: a part of the job's log that stands here was not fetched]\n"
 _CURRENT = "current.json"
+_GONE = (404, 500)
+"""What a dashboard answers where the node of the driver is gone, or a Ray that has no such file."""
+
+
+class KeptError(RefusedError):
+    """A log that was not brought up to date. path: the file with what was fetched of it before."""
+
+    def __init__(self, error: RefusedError, path: str) -> None:
+        super().__init__(error.why, error.settle, error.status)
+        self.path = path
 
 
 def is_log_of(path: str, address: Address, job: Job) -> bool:
@@ -46,7 +57,7 @@ def folder_of(address: Address, job: Job) -> str:
 def fetch(address: Address, job: Job) -> str:
     """Return the file with the log of a submitted job, fetched or brought up to date; "" while it printed nothing.
 
-    Raises RefusedError, also where nothing can be written.
+    Raises RefusedError, also where nothing can be written; KeptError where a log fetched before is all there is.
     """
     folder, until = folder_of(address, job), time.monotonic() + SECONDS
     if not ray_keep.prepare(folder):
@@ -54,8 +65,13 @@ def fetch(address: Address, job: Job) -> str:
     with ray_keep.held(os.path.join(folder, "lock"), until):
         now = _current(folder)
         path = os.path.join(folder, str(now.get("name") or "-"))
-        if not os.path.isfile(path) or not _brought_up(address, job, path, now, until):
+        if not os.path.isfile(path):
             path = _anew(address, job, folder, until)
+        else:
+            try:
+                path = _renewed(address, job, path, now, until)
+            except RefusedError as error:
+                raise KeptError(error, path) from None
         if path:
             state = {"name": os.path.basename(path), "ended": job.ended}
             ray_keep.write(os.path.join(folder, _CURRENT), json.dumps(state).encode())
@@ -77,6 +93,20 @@ def _current(folder: str) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return state if isinstance(state, dict) else {}
+
+
+def _renewed(address: Address, job: Job, path: str, now: dict[str, Any], until: float) -> str:
+    """Return the file with what is new of a fetched log: the same one, or another where the two do not join."""
+    try:
+        if _brought_up(address, job, path, now, until):
+            return path
+    except RefusedError as error:
+        if error.status not in _GONE:
+            raise
+        new = _news(path, _of_job(address, job, until), whole=True)
+        if new is not None and ray_keep.append(path, new):
+            return path
+    return _anew(address, job, os.path.dirname(path), until) or path
 
 
 def _brought_up(address: Address, job: Job, path: str, now: dict[str, Any], until: float) -> bool:
@@ -116,7 +146,7 @@ def _anew(address: Address, job: Job, folder: str, until: float) -> str:
     try:
         head = _ask(address, job, -1, WHOLE_BYTES, until)
     except RefusedError as error:
-        if error.status not in (404, 500):
+        if error.status not in _GONE:
             raise
         content, cut = _of_job(address, job, until), False
     else:

@@ -37,6 +37,17 @@ _FOR_64 = b"PK\x06\x07"
 _END_BYTES = 22
 _LIST_BYTES = MEMBERS * 200
 """Bytes that the list of all members takes at most: each takes 46 and its name."""
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,  # a place before the begin, a name in a wrong encoding
+    OverflowError,
+)
+"""What `zipfile` raises for an archive that somebody changed."""
 _FRESH = "ask for it again; a bundle is made with slime-runbook export SESSION --format bundle"
 
 
@@ -79,15 +90,18 @@ def unpack(path: str) -> dict[str, bytes]:
             if status.st_size > BUNDLE_BYTES:
                 raise _too_large(path, "", status.st_size, BUNDLE_BYTES)
             content = file.read(BUNDLE_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}", "give the path of a bundle, a .zip") from error
-    _check_end(path, content)
+    except (OSError, ValueError) as error:  # a path with a NUL is no OSError
+        why = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"{sanitise(path)}: {why}", "give the path of a bundle, a .zip") from error
+    count = _check_end(path, content)
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             infos = archive.infolist()
+            if len(infos) != count:
+                raise damaged(path, f"its list has {len(infos):,} members, and its end says {count:,}")
             _check(path, infos)
             return {info.filename: _read(path, archive, info) for info in infos}
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, struct.error) as error:
+    except _DAMAGED as error:
         raise damaged(path, str(error)) from error
 
 
@@ -110,8 +124,11 @@ def _too_many(path: str, count: int) -> EvidenceError:
     return EvidenceError(f"{path}: {count:,} members, and a bundle has at most {MEMBERS:,}", _FRESH)
 
 
-def _check_end(path: str, content: bytes) -> None:
-    """Refuse what is no archive as `pack` makes them: its list of members stands at the end, and is short."""
+def _check_end(path: str, content: bytes) -> int:
+    """Refuse what is no archive as `pack` makes them: its list of members stands at the end, and is short.
+
+    Returns how many members there are, by the archive's own end.
+    """
     if not content.startswith((_BEGIN, _END)):
         raise EvidenceError(f"{path}: this is no bundle", _FRESH)
     end = content[-_END_BYTES:]
@@ -124,6 +141,7 @@ def _check_end(path: str, content: bytes) -> None:
         raise _too_many(path, count)
     if size > _LIST_BYTES:
         raise _too_large(path, "list of members", size, _LIST_BYTES)
+    return int(count)
 
 
 def _check(path: str, infos: list[zipfile.ZipInfo]) -> None:

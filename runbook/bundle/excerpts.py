@@ -30,8 +30,9 @@ LINE_COST = 48
 """Bytes that a line costs beside its text."""
 PLACES = 200
 """Citations of one file that are looked up; the rest stands in the findings."""
-SECONDS = 20.0
-"""After this no further citation of a file is looked up: one at the end of a packed log unpacks all of it."""
+SECONDS = 5.0
+"""After this no further citation of a file is looked up: one at the end of a packed log unpacks all of it.
+Less than `runbook.bundle.write.ONE_DEADLINE`: what was found of a slow file must not be lost to that."""
 
 _BREAK = re.compile(r"""[\s,;:=|"'{}()\[\]，。；：]""")
 """What stands between words."""

@@ -2,7 +2,8 @@
 
 Ids lead the replay (flows, nodes, answers, probes, slots, runs), so they stay as they are; which fields hold ids is
 written down here, and a field that is not named is redacted: a new one is safe by default. Invariants: a text has one
-redacted form in the whole bundle, so a citation still names the file of its excerpt; two files never get one name.
+form in the whole bundle, also where the sender dropped a part of a path, so a citation still names the file of its
+excerpt; two files never get one name.
 """
 
 from __future__ import annotations
@@ -70,6 +71,59 @@ class Redaction(NamedTuple):
     texts: tuple[str, ...]
 
 
+_Row = Callable[[tuple[str, ...]], tuple[str, ...]]
+
+
+class Hiding(NamedTuple):
+    """What goes into a bundle before anything is left out of it.
+
+    records, excerpts: as the session has them. known: each of their texts to how it reads once redacted. key, used: as
+    `Redaction`.
+    """
+
+    records: tuple[ev.Record, ...]
+    excerpts: tuple[Excerpt, ...]
+    known: Mapping[str, str]
+    key: Key
+    used: Mapping[str, set[str]]
+
+
+def hide_all(
+    records: Sequence[ev.Record], excerpts: Sequence[Excerpt], ticket: Any, identity: Identity, key: Key | None
+) -> Hiding:
+    """Return how every text of records and excerpts reads without anything private.
+
+    ticket: the raw transcript as plain data; what shows only in it is hidden everywhere as well.
+    """
+    events = [record.event for record in records]
+    texts = [*strings(events), *(text for one in excerpts for text in _lines(one)), *_plain(ticket)]
+    beside = together([msgspec.to_builtins(events), ticket])
+    for one in excerpts:
+        for text, spans in _beside(one).items():
+            beside.setdefault(text, []).extend(spans)
+    result = redact(texts, identity, key, beside)
+    known = dict(zip(texts, result.texts, strict=True))
+    return Hiding(tuple(records), tuple(excerpts), known, result.key, result.used)
+
+
+def leave_out(hiding: Hiding, out: Dropping) -> Redaction:
+    """Return redacted records and excerpts without the texts that the sender dropped, also in the names of files."""
+    events = [record.event for record in hiding.records]
+    known = {text: out.text(hidden) for text, hidden in hiding.known.items()}
+    known.update(_names(events, known))
+
+    def new(text: str) -> str:
+        return known[text]
+
+    def row(cells: tuple[str, ...]) -> tuple[str, ...]:
+        return out.row(tuple(hiding.known[cell] for cell in cells))
+
+    clean = tuple(msgspec.structs.replace(r, event=replaced(r.event, new, row)) for r in hiding.records)
+    shown = tuple(_excerpt(one, new) for one in hiding.excerpts)
+    said = (*strings([record.event for record in clean]), *(text for one in shown for text in _lines(one)))
+    return Redaction(clean, shown, hiding.key, hiding.used, tuple(dict.fromkeys(said)))
+
+
 def redact_all(
     records: Sequence[ev.Record],
     excerpts: Sequence[Excerpt],
@@ -81,29 +135,10 @@ def redact_all(
 ) -> Redaction:
     """Return records and excerpts without anything private, and without the texts that the sender dropped.
 
-    ticket: the raw transcript as plain data; what shows only in it is hidden everywhere as well. dropping: gets the key
-    once it is whole, for what is dropped reads as it does once redacted.
+    ticket: as `hide_all`. dropping: gets the key once it is whole, for what is dropped reads as it does once redacted.
     """
-    events = [record.event for record in records]
-    texts = [*strings(events), *(text for one in excerpts for text in _lines(one)), *_plain(ticket)]
-    beside = together([msgspec.to_builtins(events), ticket])
-    for one in excerpts:
-        for text, spans in _beside(one).items():
-            beside.setdefault(text, []).extend(spans)
-    result = redact(texts, identity, key, beside)
-    known = dict(zip(texts, result.texts, strict=True))
-    known.update(_names(events, known))
-    out = dropping(result.key)
-    paths = {known[text] for text in _paths(events)}
-
-    def new(text: str) -> str:
-        hidden = known[text]
-        return hidden if hidden in paths else out.text(hidden)
-
-    clean = tuple(msgspec.structs.replace(r, event=replaced(r.event, new, out.row)) for r in records)
-    shown = tuple(_excerpt(one, new) for one in excerpts)
-    said = (*strings([record.event for record in clean]), *(text for one in shown for text in _lines(one)))
-    return Redaction(clean, shown, result.key, result.used, tuple(dict.fromkeys(said)))
+    hiding = hide_all(records, excerpts, ticket, identity, key)
+    return leave_out(hiding, dropping(hiding.key))
 
 
 def strings(value: Any) -> list[str]:
@@ -118,13 +153,16 @@ def strings(value: Any) -> list[str]:
     return found
 
 
-def replaced(value: Any, new: Callable[[str], str], row: Callable[[tuple[str, ...]], tuple[str, ...]] = tuple) -> Any:
-    """Return a value with every string that is no id replaced. row: gets each row of a table, replaced already."""
+def replaced(value: Any, new: Callable[[str], str], row: _Row | None = None) -> Any:
+    """Return a value with every string that is no id replaced. row: replaces each row of a table, instead of `new`."""
     if isinstance(value, str):
         return value if isinstance(value, Enum) else new(value)
     if isinstance(value, Table):
-        rows = tuple(row(tuple(map(new, cells))) for cells in value.rows)
-        return Table(replaced(value.title, new), tuple(map(new, value.columns)), rows)
+        rows = tuple(row(cells) if row is not None else tuple(map(new, cells)) for cells in value.rows)
+        columns = tuple(map(new, value.columns))
+        left = {*columns, *(cell for cells in rows for cell in cells)}
+        said = tuple((new(en), new(zh)) for en, zh in value.zh)
+        return Table(replaced(value.title, new), columns, rows, tuple(pair for pair in said if pair[0] in left))
     if isinstance(value, msgspec.Struct):
         changed = {
             field: _replaced(value, field, new, row)
@@ -139,9 +177,7 @@ def replaced(value: Any, new: Callable[[str], str], row: Callable[[tuple[str, ..
     return value
 
 
-def _replaced(
-    value: msgspec.Struct, field: str, new: Callable[[str], str], row: Callable[[tuple[str, ...]], tuple[str, ...]]
-) -> Any:
+def _replaced(value: msgspec.Struct, field: str, new: Callable[[str], str], row: _Row | None) -> Any:
     """Return a field of a structure; where it holds codes, bare strings stay."""
     old = getattr(value, field)
     if (type(value), field) not in CODED:

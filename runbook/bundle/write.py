@@ -22,10 +22,11 @@ import msgspec
 from runbook import __version__
 from runbook.bundle import form
 from runbook.bundle.archive import pack
+from runbook.bundle.draft import BundleDraft
 from runbook.bundle.excerpts import TOTAL_BYTES, Wanted, collect, cost, wanted
 from runbook.bundle.form import Excerpt, Hidden, Manifest, Member
 from runbook.bundle.read import decoded
-from runbook.bundle.redaction import Redaction, redact_all, strings
+from runbook.bundle.redaction import Redaction, hide_all, leave_out, strings
 from runbook.catalog import Catalog, load_flows
 from runbook.errors import EvidenceError, RedactionError, SessionError
 from runbook.runner import Runner
@@ -35,7 +36,6 @@ from runbook.ticket.choices import choices
 from runbook.ticket.draft import Draft
 from runbook.ticket.outgoing import Outgoing
 from runbook.ticket.preview import Dropping, remaining
-from runbook.ticket.redact import Key
 from runbook.ticket.renderers import renderer
 from runbook.ticket.scan import scan
 from runbook.ticket.span import CHOSEN, SECRET
@@ -43,8 +43,9 @@ from runbook.ticket.span import CHOSEN, SECRET
 if TYPE_CHECKING:
     from runbook.session.desk import Desk
 
-DEADLINE, ONE_DEADLINE = 60.0, 10.0
-"""Seconds that reading what is around the citations may take; of one file, when all of them took too long."""
+DEADLINE, ONE_DEADLINE, AGAIN_DEADLINE = 60.0, 10.0, 60.0
+"""Seconds that reading what is around the citations may take; when all of it took too long, of one file, and of all
+of them one by one: what is then left on a disk that hangs is left out."""
 TICKETS = ("html", "text")
 """Formats in which the ticket goes along."""
 _PART_OF_TICKET = ("schema", "language", "session", "redaction")
@@ -88,28 +89,49 @@ def prepare_bundle(
     keep_key: bool = False,
 ) -> Outgoing:
     """Return the finished bundle of a session; parameters and errors as `write_bundle` and `export.prepare`."""
+    draft = bundle_draft(desk, session, hide=hide)
+    out = choices(session).drop if drop is None else drop
+    return finished_bundle(desk, draft, session, drop=out, now=now, keep_key=keep_key)
+
+
+def bundle_draft(
+    desk: Desk, session: str | os.PathLike[str], *, hide: Sequence[str] = (), kept: bool = True
+) -> BundleDraft:
+    """Return the bundle of a session before it is packed, with what is around its citations now.
+
+    hide, kept: as `runbook.ticket.export.draft_of`. Writes nothing. Raises SessionError when the session has no
+    journal, or what was chosen in it cannot be read.
+    """
     loaded = journal.load(os.path.join(session, journal.JOURNAL))
-    state, first = desk.state, export.draft_of(desk, session, hide=hide)
-    out = choices(session).drop if drop is None else tuple(drop)
+    state, first = desk.state, export.draft_of(desk, session, hide=hide, kept=kept)
     plain = {name: value for name, value in msgspec.to_builtins(first.raw).items() if name not in _PART_OF_TICKET}
     files = wanted(state.findings.values(), (copy.path for copy in state.copies.values() if copy.path))
-    drafts: list[Draft] = []
+    known = export.read_key(export.key_path(session))
+    hiding = hide_all(loaded.records, _collected(files), plain, first.identity, known)
+    ticket = Draft.of(first.raw, first.identity, hiding.key)
+    return BundleDraft(
+        ticket.raw, ticket.hidden, ticket.key, ticket.identity, header=loaded.header, hiding=hiding
+    )  # fmt: skip
 
-    def dropping(key: Key) -> Dropping:
-        drafts.append(Draft.of(first.raw, first.identity, key))
-        return Dropping(drafts[0].dropped(out), desk.language)
 
-    kept = export.read_key(export.key_path(session))
-    redacted = redact_all(loaded.records, _collected(files), plain, first.identity, kept, dropping=dropping)
-    draft = drafts[0]
-    ticket = draft.leaving(out)
+def finished_bundle(
+    desk: Desk,
+    draft: BundleDraft,
+    session: str | os.PathLike[str],
+    *,
+    drop: Sequence[str] = (),
+    now: float | None = None,
+    keep_key: bool = False,
+) -> Outgoing:
+    """Return the finished bundle of a draft that was looked at; parameters and errors as `write_bundle`."""
+    ticket, dropped = draft.leaving(drop), draft.dropped(drop)
+    redacted = leave_out(draft.hiding, Dropping(dropped, draft.hidden.language))
     members: dict[str, bytes] = {
-        form.JOURNAL: _journal(loaded.header, redacted),
+        form.JOURNAL: _journal(draft.header, redacted),
         form.CATALOG: _json(form.kept_catalog(desk.catalog)),
         **{f"{form.TICKET}{(made := renderer(name)).suffix}": made.render(ticket) for name in TICKETS},
         **_excerpts(redacted.excerpts),
     }
-    dropped = draft.dropped(out)
     _look(members, redacted._replace(key=draft.key), desk.catalog, dropped)
     manifest = Manifest(
         form.TOOL,
@@ -117,7 +139,7 @@ def prepare_bundle(
         __version__,
         time.time() if now is None else now,
         desk.session_id,
-        desk.language,
+        draft.hidden.language,
         dict(desk.catalog.hashes),
         {name: Member(len(content), hashlib.sha256(content).hexdigest()) for name, content in members.items()},
         tuple(Hidden(kind, len(values)) for kind, values in sorted(redacted.used.items())),
@@ -138,10 +160,11 @@ def _collected(files: Sequence[Wanted]) -> list[Excerpt]:
         answer = _answer(runner, files, TOTAL_BYTES, DEADLINE)
         if isinstance(answer, list):
             return answer
-        room = TOTAL_BYTES
+        room, until = TOTAL_BYTES, time.monotonic() + AGAIN_DEADLINE
         taken: list[Excerpt] = []
         for one in files:
-            answer = _answer(runner, (one,), room, ONE_DEADLINE)
+            left = min(ONE_DEADLINE, until - time.monotonic())
+            answer = _answer(runner, (one,), room, left) if left > 0 else None
             mine = answer if isinstance(answer, list) else [Excerpt(one.path, "text", -1)]
             room -= cost(mine[0].lines)
             taken += mine
@@ -178,7 +201,10 @@ def _json(value: msgspec.Struct) -> bytes:
 
 
 def _look(members: Mapping[str, bytes], redacted: Redaction, catalog: Catalog, drop: Collection[str]) -> None:
-    """Look at every member as it will be read; raise RedactionError naming the place when something is left."""
+    """Look at every member as it will be read; raise RedactionError naming the place when something is left.
+
+    As they are packed, journal and catalog hold ids and public flows besides: there only secrets are sought.
+    """
     every = redacted.key.words
     secrets = {word: kind for word, kind in every.items() if kind == SECRET}
     for name, text, known in (
@@ -198,7 +224,7 @@ def _look(members: Mapping[str, bytes], redacted: Redaction, catalog: Catalog, d
                 word=first.word,
                 shown=first.shown,
             )
-        for line, wanted_out in remaining(text, drop):
+        for line, wanted_out in remaining(text, drop if known is every else ()):
             raise RedactionError(
                 f"the bundle was not written: {name}, line {line} still holds a text that was to be left out "
                 f"({len(wanted_out)} characters)",

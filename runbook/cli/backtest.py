@@ -1,7 +1,8 @@
 """`slime-runbook backtest [DIR]`: reads kept sessions again under the flows at hand, and lists every leaf that moved.
 
 For whoever changes a flow: what would the incidents that we had say now? No probe is asked, nothing is written. Exit
-code: 0 when nothing moved, 3 when something moved or a session could not be read again.
+code: 0 when nothing moved, 3 when something moved or a session could not be read again, 2 when a
+folder that was given holds no session.
 """
 
 from __future__ import annotations
@@ -43,11 +44,13 @@ def run(parsed: argparse.Namespace) -> int:
     catalog = options.catalog(parsed.flows, parsed.lang)
     began = time.monotonic()
     outcome = backtest(root, catalog)
+    if parsed.folder and not outcome.sessions:
+        raise UsageError(f"{root}: there is no session in it", "give the folder in which sessions are kept")
     if parsed.json:
         _print_json(outcome, parsed.lang)
     else:
         _write(outcome, Plain(parsed.lang, ascii_only=parsed.ascii))
-    print(f"{outcome.sessions} sessions in {time.monotonic() - began:.1f} s", file=sys.stderr)
+    print(f"{counted(outcome.sessions, 'session')} in {time.monotonic() - began:.1f} s", file=sys.stderr)
     return ExitCode.OPEN if outcome.moved or outcome.unread else ExitCode.CLEAR
 
 
@@ -84,6 +87,9 @@ def _write(outcome: Outcome, plain: Plain) -> None:
     for lost in outcome.unread:
         plain.line(f"{lost.session}  {plain.say('NOT READ AGAIN', '未能重新判读')}", style="bold")
         plain.line(lost.why.say(plain.language), 2)
+    if not outcome.sessions:
+        plain.line(plain.say("no session is kept yet", "尚未保存任何会话"))
+        return
     if outcome.unjudged:
         plain.line(_unjudged(outcome, plain), style="dim")
     plain.line(_sum(outcome, plain))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import queue
 import shlex
+import shutil
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from runbook.catalog import Catalog
+from runbook.cli import options
 from runbook.cli.options import warn
-from runbook.errors import RunbookError
+from runbook.errors import EvidenceError, RunbookError
 from runbook.session import arrivals
 from runbook.session import events as ev
 from runbook.session.desk import DISCOVERY_DEADLINE, Desk
@@ -19,6 +22,30 @@ from runbook.session.opening import new_session
 
 if TYPE_CHECKING:
     from runbook.window import Source
+
+
+@contextlib.contextmanager
+def triaged(parsed: argparse.Namespace, path: str) -> Iterator[Desk]:
+    """Give a desk over a new session in which RUN at `path` was triaged, for what takes a session or a run.
+
+    Raises EvidenceError for a bundle, and when there is no evidence of any kind; no session is left behind then.
+    """
+    root, pairs = options.run_at(path), options.given(parsed)
+    desk = new_session(options.catalog(parsed.flows, parsed.lang), parsed.sessions, parsed.lang)
+    try:
+        try:
+            desk.begin(root)
+            collect(desk, root, pairs)
+            if not desk.state.items:
+                raise EvidenceError(f"{path}: there is no evidence in it", "give the folder of a run, or files by slot")
+        except RunbookError:
+            desk.close()
+            shutil.rmtree(desk.folder, ignore_errors=True)
+            raise
+        ask_all(desk, desk.triage_probes(heavy=parsed.heavy))
+        yield desk
+    finally:
+        desk.close()
 
 
 def tell(desk: Desk) -> None:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import os
+import shlex
 import sys
 from pathlib import Path
 
 from runbook import clipboard
 from runbook.bundle.form import FORMAT
-from runbook.cli import desks, options, preview, seen
+from runbook.cli import desks, kept, options, preview, seen
 from runbook.errors import SessionError, UsageError
 from runbook.exits import ExitCode
 from runbook.glyphs import wants_ascii
 from runbook.session import events as ev
 from runbook.session.desk import Desk
-from runbook.session.opening import new_session, read_session
-from runbook.session.store import find, sessions_dir
-from runbook.text import Text
+from runbook.session.opening import read_session
+from runbook.text import Text, counted
 from runbook.ticket.choices import Choices, choices, remember
 from runbook.ticket.draft import Draft
 from runbook.ticket.export import draft_of, formats, write_ticket
@@ -57,14 +56,9 @@ def run(parsed: argparse.Namespace) -> int:
         raise UsageError("--copy: what is offered to the clipboard must be in a file as well", "give --output a path")
     if parsed.copy and parsed.format == FORMAT:
         raise UsageError("--copy: a bundle is no text", "choose another format for the clipboard")
-    folder = sessions_dir(parsed.sessions)
-    if os.path.exists(parsed.session):
+    session = kept.session_or_run(parsed.sessions, parsed.session)
+    if session is None:
         return _of_run(parsed)
-    try:
-        session = find(folder, parsed.session)
-    except UsageError as error:
-        hint = "give a session id (slime-runbook sessions list) or the path of a run"
-        raise UsageError(f"{parsed.session}: neither a session nor a file or folder", hint) from error
     catalog = options.catalog(parsed.flows, parsed.lang)
     desk = read_session(catalog, str(session), parsed.lang)
     desks.tell(desk)
@@ -75,68 +69,88 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _of_run(parsed: argparse.Namespace) -> int:
-    catalog = options.catalog(parsed.flows, parsed.lang)
-    desk = new_session(catalog, parsed.sessions, parsed.lang)
-    try:
-        root = os.path.abspath(parsed.session)
-        desk.begin(root)
-        desks.collect(desk, root, options.given(parsed))
-        desks.ask_all(desk, desk.triage_probes(heavy=parsed.heavy))
-        seen.remember(desk)
+    if parsed.drop or parsed.keep:
+        said = (
+            f"{parsed.session}: --drop and --keep take numbers of a session's preview, and this would be a new session"
+        )
+        hint = f"slime-runbook export {shlex.quote(parsed.session)} --preview names a session; export that one then"
+        raise UsageError(said, hint)
+    with desks.triaged(parsed, parsed.session) as desk:
+        if not parsed.preview:
+            seen.remember(desk)
         path = _write(parsed, desk, desk.folder)
         if path is not None:
             desk.append(ev.Exported(parsed.format, str(path)))
             print(path)
-        print(f"session {desk.session_id}", file=sys.stderr)
+        if parsed.preview:
+            options.warn(_go_on(desk.session_id, parsed.format), desk.language)
+        else:
+            print(f"session {desk.session_id}", file=sys.stderr)
         return ExitCode.CLEAR
-    finally:
-        desk.close()
+
+
+def _go_on(session: str, format: str) -> Text:
+    """Return what leaves lines of a run's preview out."""
+    command = f"slime-runbook export {session} --format {format} --drop N"
+    return Text(f"session {session}; leave lines out with {command}", f"会话 {session}；略去若干行：{command}")
 
 
 def _write(parsed: argparse.Namespace, desk: Desk, folder: str | Path) -> Path | None:
-    """Write the ticket and return its path, None when it went to stdout or only the preview was wanted."""
-    before = chosen = choices(folder)
+    """Write the ticket and return its path, None when it went to stdout or only the preview was wanted.
+
+    What was chosen is kept once the ticket is written, for a refused choice would refuse every later ticket; what is
+    hidden no longer is kept at once.
+    """
+    before = choices(folder)
+    chosen = before.showing(*parsed.unhide)
     if parsed.drop or parsed.keep:  # the numbers are of a preview in which nothing of this call was hidden yet
-        draft = draft_of(desk, folder)
+        draft = _draft(parsed, desk, folder, before)
         dropped = draft.texts(preview.picked(draft.lines, parsed.drop))
         chosen = chosen.keeping(draft.texts(preview.picked(draft.lines, parsed.keep))).dropping(dropped)
-    chosen = chosen.showing(*parsed.unhide).hiding(*parsed.hide)
+    chosen = chosen.hiding(*parsed.hide)
+    if parsed.unhide:
+        before = before.showing(*parsed.unhide)
+        _keep(folder, before, desk.language)
     if parsed.preview:
-        draft = draft_of(desk, folder, hide=chosen.hide, kept=False)
+        draft = _draft(parsed, desk, folder, chosen)
         _show(parsed, desk, draft, draft.dropped(chosen.drop))
         return None
+    path = _written(parsed, desk, folder, chosen)
     if chosen != before:
         _keep(folder, chosen, desk.language)
-    if parsed.format == FORMAT:
-        return _write_bundle(parsed, desk, folder, chosen)
-    path = write_ticket(
-        desk,
-        parsed.format,
-        parsed.output,
-        folder,
-        hide=chosen.hide,
-        drop=chosen.drop,
-        overwrite=parsed.overwrite,
-        into_run=parsed.into_run,
-        also=lambda beside: _tell_whole(beside, desk.language),
-    )
     if parsed.copy and path is not None:
         _offer(path, desk.language)
     return path
 
 
-def _write_bundle(parsed: argparse.Namespace, desk: Desk, folder: str | Path, chosen: Choices) -> Path | None:
-    """Write the bundle and return its path, None when it went to stdout."""
-    from runbook.bundle.write import write_bundle
+def _draft(parsed: argparse.Namespace, desk: Desk, folder: str | Path, chosen: Choices) -> Draft:
+    """Return what would leave in the format that was asked for: a bundle is more than its ticket."""
+    if parsed.format == FORMAT:
+        from runbook.bundle.write import bundle_draft
 
-    return write_bundle(
+        return bundle_draft(desk, folder, hide=chosen.hide, kept=False)
+    return draft_of(desk, folder, hide=chosen.hide, kept=False)
+
+
+def _written(parsed: argparse.Namespace, desk: Desk, folder: str | Path, chosen: Choices) -> Path | None:
+    """Write the ticket or the bundle and return its path, None when it went to stdout."""
+    options_of_both = {
+        "hide": chosen.hide,
+        "drop": chosen.drop,
+        "overwrite": parsed.overwrite,
+        "into_run": parsed.into_run,
+    }
+    if parsed.format == FORMAT:
+        from runbook.bundle.write import write_bundle
+
+        return write_bundle(desk, parsed.output, folder, **options_of_both)
+    return write_ticket(
         desk,
+        parsed.format,
         parsed.output,
         folder,
-        hide=chosen.hide,
-        drop=chosen.drop,
-        overwrite=parsed.overwrite,
-        into_run=parsed.into_run,
+        **options_of_both,
+        also=lambda beside: _tell_whole(beside, desk.language),
     )
 
 
@@ -156,7 +170,7 @@ def _show(parsed: argparse.Namespace, desk: Desk, draft: Draft, dropped: frozens
     left, right = preview.HIDDEN_SIGNS[ascii_only]
     count, out = len(draft.lines), sum(line.text in dropped for line in draft.lines)
     said = Text(
-        f"{count} lines, {out} left out; {left} {right} stand around what is hidden; nothing was written",
+        f"{counted(count, 'line')}, {out} left out; {left} {right} stand around what is hidden; nothing was written",
         f"{count} 行，略去 {out} 行；{left} {right} 标出已隐藏的内容；没有写入任何文件",
     )
     options.warn(said, desk.language)

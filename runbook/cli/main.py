@@ -34,7 +34,7 @@ COMMANDS: dict[str, str] = {
     "evidence": "show what was taken as evidence, and why",
     "flows": "list, lint, show and draw the flows",
     "probes": "list the probes, run one",
-    "sessions": "list, show, resume and export sessions",
+    "sessions": "list, show, note, fixed, diff, resume and export sessions",
     "export": "write the ticket of a session or a run",
     "open": "open a bundle that somebody exported, with nothing else present",
     "send": "send the ticket of a session or a run to a tracker",

@@ -141,12 +141,17 @@ def _told(loaded: Catalog, language: str) -> Catalog:
 
 def run_root(parsed: argparse.Namespace) -> str:
     """Return RUN as an absolute path, "" when evidence is given by slot only. Raises EvidenceError for a bundle."""
+    return run_at(parsed.run) if parsed.run else ""
+
+
+def run_at(path: str) -> str:
+    """Return a path that was given as RUN as an absolute one. Raises EvidenceError for a bundle, which is no run."""
     from runbook.bundle.archive import is_bundle
 
-    if parsed.run and is_bundle(parsed.run):
-        hint = f"open it with slime-runbook open {shlex.quote(parsed.run)}"
-        raise EvidenceError(f"{parsed.run}: this is a bundle: what was cited of a run, without its bulk data", hint)
-    return os.path.abspath(parsed.run) if parsed.run else ""
+    if is_bundle(path):
+        hint = f"open it with slime-runbook open {shlex.quote(path)}"
+        raise EvidenceError(f"{path}: this is a bundle: what was cited of a run, without its bulk data", hint)
+    return os.path.abspath(path)
 
 
 def warn(words: Text, language: str) -> None:

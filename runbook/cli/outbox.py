@@ -1,6 +1,8 @@
 """`slime-runbook outbox list|send|drop`: tickets that were not sent (whole), and those that were.
 
-Exit codes: 0 all is posted; 2 something is damaged, refused or cannot be sent like this; 3 something still waits.
+`send` says one line an entry, with its id: on stdout where it is posted, on stderr why it is not.
+
+Exit codes: 0 all is posted; 3 something waits or was refused; 2 something is damaged, or the command was wrong.
 """
 
 from __future__ import annotations
@@ -55,34 +57,34 @@ def _list(_: argparse.Namespace) -> int:
 
 
 def _send(parsed: argparse.Namespace) -> int:
-    from runbook.cli.send import tell
-    from runbook.trackers.outbox import Damaged, entries, find_id, outbox_dir
+    from runbook.trackers.outbox import Damaged, OutboxError, entries, find_id, outbox_dir
     from runbook.trackers.send import resume
-    from runbook.trackers.trouble import TrackerError
 
     outbox, language = outbox_dir(), parsed.lang
     codes = {ExitCode.CLEAR}
     wanted = list(dict.fromkeys(find_id(outbox, words) for words in parsed.ids))
     for entry in entries(outbox) if not wanted else ():
         if isinstance(entry, Damaged):
-            codes.add(_complain(entry.error, language))
+            codes.add(_complain(entry.id, entry.error, language))
         elif entry.state != "posted":
             wanted.append(entry.id)
     for id in wanted:
         try:
             done = resume(id, take_over=parsed.take_over, report=lambda words: options.warn(words, language))
-            print(sanitise(done.url))
-        except TrackerError as error:
-            codes.add(ExitCode(tell(error, id, language)))
+            print(f"{id}  posted  {sanitise(done.url)}")
+        except OutboxError as error:
+            codes.add(_complain(id, error, language))
         except RunbookError as error:
-            codes.add(_complain(error, language))
+            _complain(id, error, language)
+            codes.add(ExitCode.OPEN)
     return ExitCode.USAGE if ExitCode.USAGE in codes else max(codes)
 
 
-def _complain(error: RunbookError, language: str) -> ExitCode:
-    """Say what keeps one entry back; the others go on."""
+def _complain(id: str, error: RunbookError, language: str) -> ExitCode:
+    """Say in one line which entry is kept back, and by what; the others go on."""
     hint = f" ({error.hint})" if error.hint else ""
-    options.warn(Text(f"{error.message}{hint}", f"{error.message}{hint}"), language)
+    said = f"{sanitise(error.message)}{sanitise(hint)}"
+    options.warn(Text(f"{sanitise(id, 60)}  not posted: {said}", f"{sanitise(id, 60)}  未提交：{said}"), language)
     return ExitCode.USAGE
 
 

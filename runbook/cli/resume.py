@@ -2,24 +2,26 @@
 
 With `--attach RUN` a new run is attached first to the experiment at which the session stands: what an engineer, or the
 next shift, does hours after the changed copy was started. A session that somebody else holds is read; in the UI it is
-followed live and can be taken over there.
+followed live and can be taken over there. Invariant: what cannot be gone on with is said before the lock is taken.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 
 from runbook.catalog import Catalog
-from runbook.cli import desks, options
+from runbook.cli import desks, kept, options
 from runbook.cli.terminal import interactive
 from runbook.errors import HeldError, UsageError
 from runbook.plain import Plain
 from runbook.plain_handover import where
+from runbook.session import events as ev
 from runbook.session.desk import Desk
-from runbook.session.opening import follow_session, open_or_follow, open_session
-from runbook.session.store import find, sessions_dir
+from runbook.session.opening import follow_session, open_or_follow, open_session, read_session
+from runbook.text import Text
 from runbook.triage import exit_code
 from runbook.walk import position
 
@@ -27,6 +29,7 @@ from runbook.walk import position
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("session", metavar="SESSION", help="id of a session, or the first letters of one")
+    parser.add_argument("--flow", metavar="FLOW", default="", help="go on in this flow (default: where it stands)")
     parser.add_argument("--attach", metavar="RUN", help="folder or log of the new run of the experiment it stands at")
     parser.add_argument("--read", action="store_true", help="only read it, also while somebody else works on it")
     parser.add_argument("--take-over", action="store_true", help="take the session from whoever holds it")
@@ -39,22 +42,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> int:
     """Go on where the session stands, or read it; return the exit code."""
     options.take_who(parsed)
-    if parsed.read and (parsed.attach or parsed.take_over):
-        raise UsageError("--read: a reader changes nothing", "leave out --attach and --take-over, or --read")
-    folder = str(find(sessions_dir(parsed.sessions), parsed.session))
+    if parsed.read and (parsed.attach or parsed.take_over or parsed.flow):
+        raise UsageError("--read: a reader changes nothing", "leave out --attach, --take-over and --flow, or --read")
+    folder = str(kept.session(parsed.sessions, parsed.session))
     catalog = options.catalog(parsed.flows, parsed.lang)
+    options.check_node(catalog, parsed.flow, "")
     shows = interactive() and not parsed.plain
+    now = read_session(catalog, folder, parsed.lang)
+    flow = parsed.flow or now.state.current
+    walks = flow in catalog.flows
+    if parsed.attach:
+        _experiment(now, flow)
+    if not (parsed.read or shows or walks):
+        desks.tell(now)
+        return _without_walk(parsed, now, folder)
     desk = _open(parsed, catalog, folder, shows=shows)
     try:
-        flow = desk.state.current
         if not shows:
             desks.tell(desk)
         if desk.reads and not shows:
             return _read(parsed, desk, folder)
-        if flow not in catalog.flows and (parsed.attach or not shows):
-            raise UsageError(
-                f"session {os.path.basename(folder)} stands in no flow", "start one: slime-runbook run FLOW RUN"
-            )
+        if parsed.flow and not desk.reads and parsed.flow != desk.state.current:
+            desk.append(ev.FlowStarted(parsed.flow))
         if parsed.attach:
             _attach(desk, flow, parsed.attach)
         if shows:
@@ -94,12 +103,34 @@ def _read(parsed: argparse.Namespace, desk: Desk, folder: str) -> int:
     return exit_code(desk.report())
 
 
-def _attach(desk: Desk, flow: str, path: str) -> None:
-    known = desk.catalog.flows[flow]
+def _without_walk(parsed: argparse.Namespace, desk: Desk, folder: str) -> int:
+    """Write a session that stands in no flow as it is, and how one goes on with it; it is neither held nor changed."""
+    code = _read(parsed, desk, folder)
+    sys.stdout.flush()
+    report = desk.report()
+    near = next((one.flow for one in (*report.confirmed, *report.possible)), "FLOW")
+    again = f"slime-runbook resume {os.path.basename(folder)} --flow {near}"
+    options.warn(
+        Text(f"no walk is begun; begin one in it: {again}", f"尚未开始走查；在本会话中开始：{again}"), parsed.lang
+    )
+    return code
+
+
+def _experiment(desk: Desk, flow: str) -> str:
+    """Return the experiment at which a session stands in a flow. Raises UsageError when it stands at none."""
+    known = desk.catalog.flows.get(flow)
+    if known is None:
+        hint = "resume it with --flow FLOW and walk to an experiment"
+        raise UsageError(f"session {desk.session_id} stands in no flow", hint)
     node = position(known, desk.state.walk(flow))
     if known.nodes[node].kind != "experiment":
         raise UsageError(
             f"{flow}/{node}: the session stands at no experiment", "resume it without --attach and walk to one"
         )
+    return node
+
+
+def _attach(desk: Desk, flow: str, path: str) -> None:
+    known, node = desk.catalog.flows[flow], _experiment(desk, flow)
     run = desks.attach(desk, flow, node, path)
     desks.ask_all(desk, desk.light(known.nodes[node].probes), run)

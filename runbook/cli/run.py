@@ -210,7 +210,7 @@ def _stop(desk: Desk, flow: Flow, name: str, plain: Plain) -> int:
     _ask_rest(desk, plain)
     report = desk.report()
     ledger.remember(desk)
-    seen = ledger.of_session(report, desk.folder, desk.session_id, desk.language)
+    seen = ledger.of_session(desk, report, desk.folder)
     here = flow.nodes[name].cause
     for words in seen.get(here or "", ()):
         plain.line(words, 2, "yellow")

@@ -15,21 +15,24 @@ if TYPE_CHECKING:
     from runbook.ledger.telling import Sighting
 
 
-def remember(desk: Desk) -> None:
-    """Enter what the session confirms into the ledger beside it; what could not be written is said."""
+def remember(desk: Desk, *, enter: bool = True) -> None:
+    """Record how the causes stand and enter them into the ledger beside the session; what could not be is said.
+
+    enter: False for a preview and a dry run, of which nobody else is to hear.
+    """
     from runbook.ledger import keeping
 
-    if (trouble := keeping.remember(desk)) is not None:
+    if (trouble := keeping.remember(desk, enter=enter)) is not None:
         warn(trouble, desk.language)
 
 
-def sightings(report: Report, sessions: str | os.PathLike[str], session: str = "") -> dict[str, Sighting]:
-    """Return what other sessions of a folder know of the confirmed causes, by cause. session: the one at hand."""
+def sightings(desk: Desk, report: Report, sessions: str | os.PathLike[str]) -> dict[str, Sighting]:
+    """Return what the sessions of a folder over other runs know of the confirmed causes of a desk, by cause."""
     if not report.confirmed:
         return {}
     from runbook.ledger import lookup
 
-    return lookup.sightings(sessions, report, session)
+    return lookup.sightings(sessions, report, desk.session_id, desk.state.root)
 
 
 def words(seen: Mapping[str, Sighting], language: str) -> dict[str, tuple[str, ...]]:
@@ -41,8 +44,6 @@ def words(seen: Mapping[str, Sighting], language: str) -> dict[str, tuple[str, .
     return {cause: told(one, time.time(), language) for cause, one in seen.items()}
 
 
-def of_session(
-    report: Report, folder: str | os.PathLike[str], session: str, language: str
-) -> dict[str, tuple[str, ...]]:
+def of_session(desk: Desk, report: Report, folder: str | os.PathLike[str]) -> dict[str, tuple[str, ...]]:
     """Return the words about the confirmed causes of a kept session, by cause. folder: of the session."""
-    return words(sightings(report, os.path.dirname(os.path.abspath(folder)), session), language)
+    return words(sightings(desk, report, os.path.dirname(os.path.abspath(folder))), desk.language)

@@ -1,6 +1,7 @@
 """`slime-runbook send (SESSION | RUN) --to ADDRESS`: the ticket goes to a tracker; without --yes, what would go.
 
-Exit codes: 0 it is posted, or this was a dry run; 2 it cannot be sent like this; 3 it waits in the outbox.
+Exit codes: 0 it is posted, or this was a dry run; 2 it was refused, or cannot be sent like this, or is posted there
+already; 3 it waits in the outbox.
 """
 
 from __future__ import annotations
@@ -12,13 +13,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runbook.cli import desks, options, seen
+from runbook.cli import desks, kept, options, seen
 from runbook.errors import UsageError
 from runbook.exits import ExitCode
 from runbook.session import events as ev
 from runbook.session.desk import Desk
-from runbook.session.opening import new_session, read_session
-from runbook.session.store import find, sessions_dir
+from runbook.session.opening import read_session
 from runbook.text import Text, sanitise
 from runbook.ticket.renderers import formats
 
@@ -39,13 +39,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--comment-on", default="", metavar="N", help="comment on a ticket that is there")
     parser.add_argument("--yes", action="store_true", help="send it; without this, print what would be sent")
+    parser.add_argument("--again", action="store_true", help="another ticket where the session has one already")
     parser.add_argument("--title", default="", help="instead of the ticket's own title")
     parser.add_argument("--format", default="", choices=formats(), help="default: the best that the tracker shows")
-    parser.add_argument("--label", action="append", default=[], metavar="X", help="a label of the new ticket")
+    parser.add_argument(
+        "--label", action="append", default=[], metavar="X", help="a label of the new ticket (Roundup takes none)"
+    )
     parser.add_argument(
         "--attach", action="append", default=[], choices=formats(), help="the whole ticket in this format as a file"
     )
-    parser.add_argument("--hide", action="append", default=[], metavar="WORD", help="a further word to hide")
+    parser.add_argument(
+        "--hide",
+        action="append",
+        default=[],
+        metavar="WORD",
+        help="a further word to hide; what `export SESSION --hide/--drop` chose holds as well",
+    )
     options.add_slots(parser)
     options.add_heavy(parser)
     options.add_flows(parser)
@@ -60,34 +69,22 @@ def run(parsed: argparse.Namespace) -> int:
     kind, address = place_of(parsed.to, parsed.comment_on)
     if parsed.title and address.item:
         raise UsageError(f"{address}: a comment has no title", "leave out --title")
-    if os.path.exists(parsed.session):
+    session = kept.session_or_run(parsed.sessions, parsed.session)
+    if session is None:
         return _of_run(parsed, kind, address)
-    try:
-        session = find(sessions_dir(parsed.sessions), parsed.session)
-    except UsageError as error:
-        hint = "give a session id (slime-runbook sessions list) or the path of a run"
-        raise UsageError(f"{parsed.session}: neither a session nor a file or folder", hint) from error
     desk = read_session(options.catalog(parsed.flows, parsed.lang), str(session), parsed.lang)
     desks.tell(desk)
     return _send(parsed, desk, session, kind, address)[0]
 
 
 def _of_run(parsed: argparse.Namespace, kind: Kind, address: Address) -> int:
-    catalog = options.catalog(parsed.flows, parsed.lang)
-    desk = new_session(catalog, parsed.sessions, parsed.lang)
-    try:
-        root = os.path.abspath(parsed.session)
-        desk.begin(root)
-        desks.collect(desk, root, options.given(parsed))
-        desks.ask_all(desk, desk.triage_probes(heavy=parsed.heavy))
+    with desks.triaged(parsed, parsed.session) as desk:
         seen.remember(desk)
         print(f"session {desk.session_id}", file=sys.stderr)
         code, entry = _send(parsed, desk, desk.folder, kind, address)
         if entry is not None:
             desk.append(ev.Exported(entry.content.format, entry.url))
         return code
-    finally:
-        desk.close()
 
 
 def _send(
@@ -100,7 +97,7 @@ def _send(
     """Return the exit code, and what was posted."""
     from runbook.trackers.describe import describe
     from runbook.trackers.ready import ready
-    from runbook.trackers.send import labels_of, plan, post
+    from runbook.trackers.send import labels_of, plan, post, settled
     from runbook.trackers.trouble import TrackerError
 
     leaving = ready(
@@ -113,7 +110,7 @@ def _send(
         hide=parsed.hide,
         attach=labels_of(parsed.attach),
     )
-    planned = plan(leaving, kind, address, now=time.time())
+    planned = settled(plan(leaving, kind, address, now=time.time(), again=parsed.again), folder)
     if not parsed.yes:
         for line in describe(planned, os.environ, parsed.lang):
             print(line)

@@ -7,7 +7,8 @@ import sys
 import time
 from collections.abc import Callable
 
-from runbook.cli import desks, export, options, resume, seen, sessions_diff, sessions_fixed
+from runbook.cli import desks, export, kept, options, resume, seen, sessions_diff, sessions_fixed
+from runbook.errors import SessionError
 from runbook.exits import ExitCode
 from runbook.plain import Plain
 from runbook.plain_handover import brief, held, notes, readers, where
@@ -17,9 +18,10 @@ from runbook.session.journal import Journal
 from runbook.session.lock import holder_of
 from runbook.session.opening import read_session
 from runbook.session.people import author, note_words
-from runbook.session.store import SessionInfo, find, list_sessions, sessions_dir
+from runbook.session.store import SessionInfo, list_sessions, sessions_dir
 from runbook.text import Text, counted, sanitise
 from runbook.triage import exit_code
+from runbook.whereabouts import moment
 
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
@@ -86,11 +88,12 @@ def _columns(info: SessionInfo, now: float) -> tuple[str, ...]:
     """Return what the list says of a session; what its journal's ends do not tell is a dash."""
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(info.changed))
     cause = "-" if info.cause is None else sanitise(info.cause) or "open"
-    kept = [counted(info.notes, "note")] if info.notes else []
+    cause += " (fixed)" if info.fixed else ""
+    noted = [counted(info.notes, "note")] if info.notes else []
     held_by = [f"held by {info.locked_by}"] if info.locked_by else []
     age = f"{when} ({_age(now - info.changed)})"
     root = sanitise(info.root)
-    return (info.id, f"{age:<27}", f"{sanitise(info.current) or '-':<14}", f"{cause:<24}", root, *kept, *held_by)
+    return (info.id, f"{age:<27}", f"{sanitise(info.current) or '-':<14}", f"{cause:<24}", root, *noted, *held_by)
 
 
 def _age(seconds: float) -> str:
@@ -99,7 +102,7 @@ def _age(seconds: float) -> str:
 
 
 def _show(parsed: argparse.Namespace) -> int:
-    folder = str(find(sessions_dir(parsed.sessions), parsed.session))
+    folder = str(kept.session(parsed.sessions, parsed.session))
     catalog = options.catalog(parsed.flows, parsed.lang)
     desk = read_session(catalog, folder, parsed.lang)
     desks.tell(desk)
@@ -119,19 +122,32 @@ def show(plain: Plain, desk: Desk, folder: str) -> None:
         plain.line(words.say(plain.language), 2, "dim")
     for name, walk in desk.state.walks.items():
         plain.path(desk.catalog.flows.get(name), walk)
+    _posted(plain, folder)
     notes(plain, desk.state.notes, 2)
     for fix in desk.state.fixes:
         of = f" ({fix.cause})" if fix.cause else ""
-        plain.line(f"{plain.say('fixed by', '修复')}{of}: {fix.words}", 2, "green")
+        by = ", ".join(filter(None, (fix.who, moment(fix.time))))
+        plain.line(f"{plain.say('fixed by', '修复')}{of}: {fix.words} ({by})", 2, "green")
     plain.line()
     report = desk.report()
-    plain.triage(desk, report, seen.of_session(report, folder, desk.session_id, plain.language))
+    plain.triage(desk, report, seen.of_session(desk, report, folder))
+
+
+def _posted(plain: Plain, folder: str) -> None:
+    """Write where the tickets of a session are."""
+    from runbook.trackers.posted import postings
+
+    try:
+        for one in postings(folder):
+            plain.line(one.say().say(plain.language), 2)
+    except SessionError as error:
+        plain.line(error.message, 2, "dim")
 
 
 def _note(parsed: argparse.Namespace) -> int:
     """Write a note; a session that somebody else holds is left alone."""
     options.take_who(parsed)
-    folder = find(sessions_dir(parsed.sessions), parsed.session)
+    folder = kept.session(parsed.sessions, parsed.session)
     options.check_node(options.catalog(parsed.flows, parsed.lang), parsed.flow, parsed.node)
     words = note_words(sys.stdin.read() if parsed.words == "-" else parsed.words)
     with Journal.open(folder) as journal:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from rich.text import Text as RichText
 
 from runbook.catalog import Catalog
-from runbook.cli import desks, options
+from runbook.cli import desks, kept, options
 from runbook.errors import UsageError
 from runbook.exits import ExitCode
 from runbook.glyphs import as_cut
@@ -22,7 +22,6 @@ from runbook.plain import Plain
 from runbook.session.desk import Desk
 from runbook.session.difference import Change, Difference, FindingChange, Side, difference, side, side_of_run, weight
 from runbook.session.opening import read_session
-from runbook.session.store import find, sessions_dir
 from runbook.text import sanitise
 
 WIDTH = 80
@@ -34,10 +33,9 @@ LONGEST = 160
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    for name in ("before", "after"):
-        parser.add_argument(
-            name, metavar=name[0].upper(), help="a session (ID or ID:run-2), a bundle, or the folder or file of a run"
-        )
+    kinds = "a session (ID or ID:run-2), a bundle, or the folder or file of a run"
+    parser.add_argument("before", metavar="A", help=f"one side: {kinds}")
+    parser.add_argument("after", metavar="B", help="the other side, in the same words")
     parser.add_argument("--json", action="store_true", help="print the difference as JSON")
     options.add_drawn_flows(parser)
     options.add_sessions(parser)
@@ -60,11 +58,11 @@ def _side(parsed: argparse.Namespace, catalog: Catalog, word: str) -> Side:
     whole, _, run = word.rpartition(":")
     if not whole or os.path.exists(word):
         whole, run = word, ""
-    if os.path.isfile(whole) and (kept := _bundle(whole, parsed.lang)) is not None:
-        return _of_desk(kept, word, run)
+    if os.path.isfile(whole) and (opened := _bundle(whole, parsed.lang)) is not None:
+        return _of_desk(opened, word, run)
     if os.path.exists(word):
         return _of_run(catalog, word, parsed.lang)
-    folder = find(sessions_dir(parsed.sessions), whole)
+    folder = kept.session(parsed.sessions, whole)
     desk = read_session(catalog, str(folder), parsed.lang)
     desks.tell(desk)
     return _of_desk(desk, f"{folder.name}:{run}" if run else folder.name, run)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from runbook.cli import options
+from runbook.cli import kept, options
 from runbook.errors import UsageError
 from runbook.exits import ExitCode
 from runbook.session import events as ev
@@ -17,7 +17,7 @@ from runbook.session.desk import Desk
 from runbook.session.journal import Journal
 from runbook.session.opening import read_session
 from runbook.session.people import author, note_words
-from runbook.session.store import find, sessions_dir
+from runbook.session.store import sessions_dir
 from runbook.text import Text, sanitise
 
 
@@ -35,12 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> int:
     """Record it. Raises SessionError when the session is held by somebody else or cannot be written."""
     from runbook.ledger import keeping, store
-    from runbook.ticket.export import local_identity, people_of
 
     options.take_who(parsed)
     sessions = sessions_dir(parsed.sessions)
-    folder = find(sessions, parsed.session)
-    words = " ".join(note_words(parsed.words).split())
+    folder = kept.session(parsed.sessions, parsed.session)
+    words = " ".join(note_words(parsed.words, 'sessions fixed SESSION "words"').split())
     desk = read_session(options.catalog(parsed.flows, parsed.lang), str(folder), parsed.lang)
     _check(desk, parsed.cause)
     with Journal.open(folder) as journal:
@@ -53,8 +52,8 @@ def run(parsed: argparse.Namespace) -> int:
         )
         options.warn(said, parsed.lang)
         return ExitCode.CLEAR
-    identity = local_identity((*people_of(desk.state), author()))
-    mended = store.mended(time.time(), desk.session_id, parsed.cause, words, identity)
+    identity, key = keeping.private_of(desk, sessions, author())
+    mended = store.mended(time.time(), desk.session_id, parsed.cause, words, identity, key)
     trouble = keeping.write(sessions, (*keeping.missing(desk, sessions), mended))
     if trouble is not None:
         options.warn(trouble, parsed.lang)

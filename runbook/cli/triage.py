@@ -68,7 +68,7 @@ def run(parsed: argparse.Namespace) -> int:
 def _write(desk: Desk, parsed: argparse.Namespace) -> None:
     """Print the whole triage, with what kept sessions know of its causes."""
     report = desk.report()
-    seen = ledger.sightings(report, sessions_dir(parsed.sessions), desk.session_id)
+    seen = ledger.sightings(desk, report, sessions_dir(parsed.sessions))
     if not parsed.json:
         plain = Plain(parsed.lang, ascii_only=parsed.ascii)
         plain.triage(desk, report, ledger.words(seen, parsed.lang))

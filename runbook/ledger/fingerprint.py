@@ -180,7 +180,7 @@ def _made(cause: str, probe: str, line: str) -> Fingerprint:
     text = same(line)
     whole = "\0".join((str(SCHEME), cause, probe, text))
     id = hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-    return Fingerprint(id, cause, probe, text)
+    return Fingerprint(id, cause, probe, begin(text, LENGTH))
 
 
 def same(line: str) -> str:
@@ -189,3 +189,9 @@ def same(line: str) -> str:
     for rule in RULES:
         text = rule.taken_out(text)
     return text.replace(_NUMBER, "#").strip()[:LENGTH].rstrip()
+
+
+def begin(text: str, most: int) -> str:
+    """Return the begin of a text in whole words: half of a name is no name that redaction would know."""
+    kept = text[:most]
+    return text if len(text) < most else (kept[: kept.rfind(" ")].rstrip() if " " in kept else kept)

@@ -12,17 +12,20 @@ from collections.abc import Iterable
 from runbook.errors import RunbookError
 from runbook.ledger import store
 from runbook.ledger.fingerprint import fingerprint
+from runbook.ledger.runs import identity_of
 from runbook.session.desk import Desk
 from runbook.session.judging import judged
 from runbook.text import Text, sanitise
-from runbook.ticket.export import local_identity, people_of
+from runbook.ticket.choices import choices
+from runbook.ticket.export import KEY_FILE, local_identity, people_of, read_key
+from runbook.ticket.redact import Identity, Key
 
 
-def remember(desk: Desk) -> Text | None:
+def remember(desk: Desk, *, enter: bool = True) -> Text | None:
     """Record how the causes of a kept session stand, and enter those confirmed into the ledger, each once.
 
-    A session in memory, or one that is only read, leaves nothing. Returns what a person should know when something
-    could not be written.
+    enter: False leaves the ledger alone. A session in memory, or one that is only read, leaves nothing. Returns what a
+    person should know when something could not be written.
     """
     if not desk.folder or desk.reads:
         return None
@@ -30,11 +33,23 @@ def remember(desk: Desk) -> Text | None:
         judgement = judged(desk.state, desk.report(), desk.catalog.flows)
         if judgement != desk.state.judged:
             desk.append(judgement)
+        if not enter:
+            return None
+        sessions = os.path.dirname(os.path.abspath(desk.folder))
+        return write(sessions, missing(desk, sessions))
     except RunbookError as error:
         said = sanitise(error.message)
         return Text(said, said)
-    sessions = os.path.dirname(os.path.abspath(desk.folder))
-    return write(sessions, missing(desk, sessions))
+
+
+def private_of(desk: Desk, sessions: str | os.PathLike[str], *people: str) -> tuple[Identity, Key | None]:
+    """Return what must not stand in the ledger: what a ticket of the session hides, and `people` besides.
+
+    Raises SessionError when what was chosen to be hidden cannot be read.
+    """
+    folder = os.path.join(sessions, desk.session_id)
+    identity = local_identity((*people_of(desk.state), *people), choices(folder).hide)
+    return identity, read_key(os.path.join(folder, KEY_FILE))
 
 
 def missing(desk: Desk, sessions: str | os.PathLike[str]) -> list[store.Entry]:
@@ -46,9 +61,11 @@ def missing(desk: Desk, sessions: str | os.PathLike[str]) -> list[store.Entry]:
         one.print for one in store.read(sessions) if isinstance(one, store.Confirmed) and one.session == desk.session_id
     }
     state, now = desk.state, time.time()
-    identity = local_identity(people_of(state))
+    identity, key = private_of(desk, sessions)
     return [
-        store.confirmed(one, now, desk.session_id, state.root, cause.flow, cause.node, identity)
+        store.confirmed(
+            one, now, desk.session_id, state.root, cause.flow, cause.node, identity, identity_of(cause, state.root), key
+        )
         for cause, one in made
         if one.id not in known
     ]

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from runbook.ledger.fingerprint import Fingerprint
+from runbook.ledger.fingerprint import Fingerprint, begin
 from runbook.private import access_of, share
 from runbook.text import sanitise
-from runbook.ticket.redact import Identity, redact
+from runbook.ticket.redact import Identity, Key, redact
 
 LEDGER = "ledger.jsonl"
 """Name of the ledger in the folder of all sessions."""
@@ -32,6 +32,9 @@ LONGEST = 4096
 WORDS = 300
 """Characters of what a person says fixed it; the session holds all of it."""
 
+NAME = 80
+"""Characters of the name of a run."""
+
 LATEST = 253402300799.0
 """The last second that a calendar of four digits has."""
 
@@ -40,7 +43,7 @@ class Confirmed(msgspec.Struct, frozen=True, tag="confirmed"):
     """A session confirmed a cause for the first time.
 
     time: seconds since the epoch. root: the last name of RUN. print: id of the fingerprint. text: what it was made
-    from. root and text are redacted.
+    from. root and text are redacted. run: `runbook.ledger.runs.identity_of` it, "" in entries of older versions.
     """
 
     time: float
@@ -52,6 +55,7 @@ class Confirmed(msgspec.Struct, frozen=True, tag="confirmed"):
     node: str
     probe: str
     text: str
+    run: str = ""
 
 
 class Mended(msgspec.Struct, frozen=True, tag="fixed"):
@@ -69,17 +73,28 @@ _DECODER = msgspec.json.Decoder(Entry)
 
 
 def confirmed(
-    made: Fingerprint, time: float, session: str, root: str, flow: str, node: str, identity: Identity
+    made: Fingerprint,
+    time: float,
+    session: str,
+    root: str,
+    flow: str,
+    node: str,
+    identity: Identity,
+    run: str = "",
+    key: Key | None = None,
 ) -> Confirmed:
-    """Return the entry of a cause. root: RUN as it was given. identity: what is private on this machine."""
-    name = sanitise(os.path.basename(root.rstrip("/")), 80)
-    told = redact((name, made.text), identity).texts
-    return Confirmed(time, session, told[0], made.id, made.cause, flow, node, made.probe, told[1])
+    """Return the entry of a cause. root: RUN as it was given. run: its identity.
+
+    identity, key: what is private here, and what tickets of the session have hidden so far.
+    """
+    name = begin(sanitise(os.path.basename(root.rstrip("/"))), NAME)
+    told = redact((name, made.text), identity, key).texts
+    return Confirmed(time, session, told[0], made.id, made.cause, flow, node, made.probe, told[1], run)
 
 
-def mended(time: float, session: str, cause: str, words: str, identity: Identity) -> Mended:
-    """Return the entry of what a person said fixed it."""
-    return Mended(time, session, cause, redact((sanitise(words, WORDS),), identity).texts[0])
+def mended(time: float, session: str, cause: str, words: str, identity: Identity, key: Key | None = None) -> Mended:
+    """Return the entry of what a person said fixed it. identity, key: as for `confirmed`."""
+    return Mended(time, session, cause, redact((begin(sanitise(words), WORDS),), identity, key).texts[0])
 
 
 def read(sessions: str | os.PathLike[str]) -> tuple[Entry, ...]:

@@ -6,7 +6,7 @@ Invariant: everything that comes out of the ledger is sanitised here, for anybod
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runbook.ledger.fingerprint import Fingerprint
@@ -26,9 +26,9 @@ DAYS = (
 
 @dataclass(frozen=True)
 class Sighting:
-    """What other sessions know of a confirmed cause.
+    """What sessions over other runs know of a confirmed cause.
 
-    times: sessions that confirmed it with the same fingerprint. others: those that confirmed it with other lines only.
+    times: runs in which it was confirmed with the same fingerprint. others: those with other lines only.
     first, last: seconds since the epoch of the earliest and the latest of the former. session, root: of the latest.
     fixed: what a person said fixed it, in session fixed_in; "" when nobody did.
     """
@@ -43,15 +43,18 @@ class Sighting:
     fixed_in: str = ""
 
 
-def sighting(entries: Iterable[Entry], made: Fingerprint, session: str) -> Sighting | None:
-    """Return what the ledger knows of a fingerprint, None when nothing. session: the one at hand, which is left out."""
-    mine = {one.session: one for one in entries if isinstance(one, Confirmed) and one.print == made.id}
-    elsewhere = {one.session for one in entries if isinstance(one, Confirmed) and one.cause == made.cause} - {
-        session,
-        *mine,
-    }
-    mine.pop(session, None)
-    alike = sorted(mine.values(), key=lambda one: one.time)
+def sighting(entries: Sequence[Entry], made: Fingerprint, session: str, run: str = "") -> Sighting | None:
+    """Return what the ledger knows of a fingerprint, None when nothing.
+
+    session: the one at hand; it and the others over the same run are one incident, and are left out. run: identity of
+    its run, "" where it is not known. An entry that names no run counts as a run of its own.
+    """
+    every = [one for one in entries if isinstance(one, Confirmed) and one.cause == made.cause]
+    here = {one.run for one in every if one.session == session and one.run} | ({run} if run else set())
+    every = [one for one in every if one.session != session and one.run not in here]
+    mine = {one.session: one for one in every if one.print == made.id}
+    alike = sorted({_run(one): one for one in sorted(mine.values(), key=_time)}.values(), key=_time)
+    elsewhere = {_run(one) for one in every} - {_run(one) for one in every if one.print == made.id}
     if not alike:
         return Sighting(0, len(elsewhere)) if elsewhere else None
     fixes = [
@@ -64,13 +67,21 @@ def sighting(entries: Iterable[Entry], made: Fingerprint, session: str) -> Sight
     return Sighting(
         len(alike),
         len(elsewhere),
-        alike[0].time,
+        min(one.time for one in mine.values()),
         last.time,
         sanitise(last.session, 80),
         sanitise(last.root, 80),
         sanitise(fix.words, 300),
         sanitise(fix.session, 80),
     )
+
+
+def _run(one: Confirmed) -> tuple[str, str]:
+    return ("run", one.run) if one.run else ("session", one.session)
+
+
+def _time(one: Confirmed) -> float:
+    return one.time
 
 
 def told(

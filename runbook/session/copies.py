@@ -1,4 +1,7 @@
-"""The changed copies that experiments ask for: which file is changed, by whom, and where the copy is kept."""
+"""The changed copies that experiments ask for: which file is changed, by whom, and where the copy is kept.
+
+The edits that findings propose are kept there too. The originals stay as they are.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from runbook.catalog import Catalog
 from runbook.changing import Changed, unified
 from runbook.errors import EvidenceError, RunbookError, SessionError, UsageError
 from runbook.evidence import Evidence
+from runbook.finding import Finding
 from runbook.flow.model import Change
 from runbook.private import write_below
 from runbook.session.events import CopyChanged
@@ -63,6 +67,17 @@ def keep(folder: str, flow_id: str, node: str, made: Changed) -> CopyChanged:
     diff = visible(unified(before, made.text, name))
     command = submission(made, path, node) if path else ""
     return CopyChanged(flow_id, node, made.of, path, diff, made.notes, made.left, command)
+
+
+def keep_edits(folder: str, finding: Finding) -> None:
+    """Write the edits that a finding proposes into a session's folder; "" keeps none. Raises SessionError."""
+    for proposal in finding.proposals if folder else ():
+        name = f"{finding.probe}.{os.path.basename(proposal.name)}"
+        try:
+            write_below(folder, (name,), proposal.diff.encode("utf-8", "surrogateescape"))
+        except OSError as error:
+            path = os.path.join(folder, name)
+            raise SessionError(f"{path}: cannot be written: {error.strerror}", "make room, then ask again") from error
 
 
 def submission(made: Changed, path: str, node: str) -> str:

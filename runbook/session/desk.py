@@ -20,16 +20,16 @@ from runbook.catalog import Catalog
 from runbook.changing import Changed, Checked
 from runbook.discovery import Found as Discovered
 from runbook.discovery import discover_installed
-from runbook.errors import EvidenceError, RunbookError, SessionError, UsageError
+from runbook.errors import EvidenceError, RunbookError, UsageError
 from runbook.finding import Finding
-from runbook.private import write_below
 from runbook.runner import Job, Runner
 from runbook.session import arrivals, copies
 from runbook.session import events as ev
+from runbook.session.judging import judged, moved
 from runbook.session.log import Log, Memory, Reading
 from runbook.session.people import author
-from runbook.session.state import SessionState, fold, replay
-from runbook.text import Text, sanitise
+from runbook.session.state import SessionState, fix_of, flows_now, fold, replay
+from runbook.text import Text
 from runbook.triage import Report
 from runbook.walk import By, How, position
 
@@ -91,7 +91,7 @@ class Desk:
         self._closing = self._closed = False
         self.state: SessionState = replay(records, catalog.flows)
         self.resumed = self.state.revision > 0
-        self.warnings += _flows_now(self.state.flow_hashes, catalog.hashes)
+        self.warnings += flows_now(self.state.flow_hashes, catalog.hashes)
 
     @property
     def reads(self) -> bool:
@@ -99,7 +99,7 @@ class Desk:
         return isinstance(self._log, Reading)
 
     def held(self) -> bool:
-        """Return whether the session is still ours to write; may read a file."""
+        """Return whether the session is still ours to write; may read a file. Raises as `Lock.held`."""
         return self._log.held()
 
     def hand(self, log: Log, records: Iterable[ev.Record] | None) -> None:
@@ -108,9 +108,8 @@ class Desk:
         records: what it holds, None to keep what is known. What runs is stopped when nothing more can be written.
         """
         with self._lock:
-            self._log, before = log, self._log
-            if records is not None:
-                self.state = replay(records, self.catalog.flows)
+            state = self.state if records is None else replay(records, self.catalog.flows)  # it may fail: first
+            self._log, before, self.state = log, self._log, state
         before.close()
         if self.reads:
             for job in self.jobs().values():
@@ -141,11 +140,15 @@ class Desk:
         with self._lock:
             if self._closed:
                 return self.state
-            record = self._log.append(event, self._clock())
-            self.state = fold(self.state, record, self.catalog.flows)
+            record = self._write(event)
             state = self.state
         self._tell("record", record)
         return state
+
+    def _write(self, event: ev.Event) -> ev.Record:
+        record = self._log.append(event, self._clock())
+        self.state = fold(self.state, record, self.catalog.flows)
+        return record
 
     def report(self) -> Report:
         """Return the triage of what is known now."""
@@ -278,19 +281,19 @@ class Desk:
             if first:
                 self._runner.hasten(running)
             return running
-        probe = self.catalog.probes[probe_id]
         holder: list[Job] = []
 
         def done(finding: Finding) -> None:
             if not self._closing and not self.reads:
                 self._guard(lambda: self.append(ev.Found(finding, run)))
-                self._guard(lambda: self._keep(finding))
+                self._guard(self._judge)
+                self._guard(lambda: copies.keep_edits(self.folder, finding))
 
         def progress(amount: float, total: float | None, unit: str) -> None:
             if holder:
                 self._tell("progress", (holder[0], amount, total, unit))
 
-        job = self._runner.start(probe, self.state.evidence(run), done, progress)
+        job = self._runner.start(self.catalog.probes[probe_id], self.state.evidence(run), done, progress)
         holder.append(job)
         with self._lock:
             self._jobs[(run, probe_id)] = job
@@ -369,23 +372,21 @@ class Desk:
         self._closing = True
         self._runner.close()
         if not self.reads:
-            causes = [cause.cause for cause in self.report().confirmed]
-            self._guard(lambda: self.append(ev.Left(author(), next(iter(causes), ""), len(self.state.notes))))
+            cause, state = next((one.cause for one in self.report().confirmed), ""), self.state
+            fixed = bool(cause) and fix_of(state, cause) is not None
+            self._guard(lambda: self.append(ev.Left(author(), cause, len(state.notes), fixed)))
         with self._lock:
             self._closed = True
             self._log.close()
 
-    def _keep(self, finding: Finding) -> None:
-        """Write the edits that a finding proposes into the session's folder; the originals stay as they are."""
-        for proposal in finding.proposals if self.folder else ():
-            name = f"{finding.probe}.{os.path.basename(proposal.name)}"
-            try:
-                write_below(self.folder, (name,), proposal.diff.encode("utf-8", "surrogateescape"))
-            except OSError as error:
-                path = os.path.join(self.folder, name)
-                raise SessionError(
-                    f"{path}: cannot be written: {error.strerror}", "make room, then ask again"
-                ) from error
+    def _judge(self) -> None:
+        """Record how the causes of a kept session stand, when other ones are confirmed than was recorded."""
+        with self._lock:
+            report = self.report() if self.folder and not self._closed else None
+            if report is None or not moved(self.state, report):
+                return
+            record = self._write(judged(self.state, report, self.catalog.flows))
+        self._tell("record", record)
 
     def _guard(self, action: Callable[[], object]) -> None:
         """Run `action` on a thread of the runner; an error of ours goes to the listeners instead of being lost."""
@@ -397,20 +398,3 @@ class Desk:
     def _tell(self, kind: str, payload: Any) -> None:
         for listener in tuple(self._listeners):
             listener(kind, payload)
-
-
-def _flows_now(then: dict[str, str], now: dict[str, str]) -> list[Text]:
-    """Return what to say about flows that are not what they were when the session began."""
-    changed = ", ".join(sanitise(flow) for flow, known in then.items() if now.get(flow) not in (known, None))
-    gone = ", ".join(sanitise(flow) for flow in then if flow not in now)
-    said = []
-    if changed:
-        said.append(Text(f"changed since this session began: {changed}", f"自本会话开始以来流程已变更：{changed}"))
-    if gone:
-        said.append(
-            Text(
-                f"flows of this session that are not there now: {gone}; their folder is given with --flows",
-                f"本会话的流程现已不存在：{gone}；可用 --flows 指定其目录",
-            )
-        )
-    return said

@@ -20,6 +20,7 @@ from runbook.finding import Finding, Measurement, Table
 from runbook.flow.model import Cause, Flow
 from runbook.session.state import SessionState
 from runbook.triage import Report, Standing, triage
+from runbook.walk import By
 
 MOVED = 0.05
 """Part of the larger of two numbers by which they must differ to be told; chosen: less is noise from run to run."""
@@ -29,6 +30,7 @@ MOVED = 0.05
 class Side:
     """One side. name: as it was asked for. findings: by probe id. answers: flow/node to answer and who gave it.
 
+    asked: flow/node of the answers that probes gave, to those probes.
     runs: flow/node of an experiment to the RUN that was attached. flows: id to content hash.
     """
 
@@ -38,6 +40,7 @@ class Side:
     findings: Mapping[str, Finding]
     items: tuple[Item, ...]
     answers: Mapping[str, str]
+    asked: Mapping[str, tuple[str, ...]]
     runs: Mapping[str, str]
     flows: Mapping[str, str]
     notes: tuple[str, ...]
@@ -114,6 +117,12 @@ def side(state: SessionState, report: Report, name: str) -> Side:
             for walk in state.walks.values()
             for step in walk.steps
         },
+        {
+            f"{walk.flow}/{step.node}": step.probes
+            for walk in state.walks.values()
+            for step in walk.steps
+            if step.by is By.PROBE
+        },
         {f"{flow}/{node}": state.runs.get(run, "") for (flow, node), run in state.attached.items()},
         state.flow_hashes,
         tuple(note.words for note in state.notes),
@@ -128,7 +137,7 @@ def side_of_run(
     findings = state.findings_of(run)
     evidence = state.evidence(run)
     report = triage(flows, vocabulary, findings)
-    return Side(name, evidence.root, report, findings, evidence.items, {}, {}, state.flow_hashes, (), state.version)
+    return Side(name, evidence.root, report, findings, evidence.items, {}, {}, {}, state.flow_hashes, (), state.version)
 
 
 def difference(before: Side, after: Side, language: str) -> Difference:
@@ -139,8 +148,8 @@ def difference(before: Side, after: Side, language: str) -> Difference:
         tuple(_changes(_standings(before.report), _standings(after.report))),
         tuple(_findings(before, after, language)),
         tuple(_evidence(before, after)),
-        tuple(_changes(before.answers, after.answers)),
-        tuple(_changes(before.runs, after.runs)),
+        tuple(_answers(before, after)),
+        tuple(_changes(before.runs, after.runs)) if before.answers and after.answers else (),
         tuple(_changes(before.flows, after.flows)),
         tuple(_only(before.notes, after.notes)),
         tuple(_changes({"version": before.version}, {"version": after.version})),
@@ -152,6 +161,24 @@ def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterable[Ch
     for name in dict.fromkeys((*after, *before)):
         if before.get(name, "") != after.get(name, ""):
             yield Change(name, before.get(name, ""), after.get(name, ""))
+
+
+def _answers(before: Side, after: Side) -> Iterable[Change]:
+    """Yield the answers that differ, of the flows that were walked on both sides.
+
+    One that only one side has since its probes gave it there is left out where both sides' findings of them agree.
+    """
+    first, second = ({name.partition("/")[0] for name in side.answers} for side in (before, after))
+    for change in _changes(before.answers, after.answers):
+        asked = (before if change.before else after).asked.get(change.what)
+        alone = not (change.before and change.after)
+        if change.what.partition("/")[0] not in first & second or (alone and asked and _agree(before, after, asked)):
+            continue
+        yield change
+
+
+def _agree(before: Side, after: Side, probes: Iterable[str]) -> bool:
+    return all(_head(before.findings.get(probe)) == _head(after.findings.get(probe)) for probe in probes)
 
 
 def _only(before: Iterable[str], after: Iterable[str]) -> Iterable[Change]:
@@ -239,7 +266,8 @@ def _rows(before: Side, after: Side, old: Finding | None, new: Finding | None, l
     for table in new.tables:
         if (other := known.get(table.title.en)) is not None and table.columns and other.columns:
             title = table.title.say(language)
-            yield from _cells(title, _keyed(before, other), _keyed(after, table))
+            old_cells, new_cells = _keyed(before, other.said(language)), _keyed(after, table.said(language))
+            yield from _cells(title, old_cells, new_cells)
 
 
 def _cells(

@@ -153,12 +153,13 @@ class Left(msgspec.Struct, frozen=True, tag="left"):
     """The session was closed in good order, which is where lists of sessions look.
 
     who: who left. cause: the first confirmed cause then, "" when there was none, None where that was not recorded.
-    notes: how many notes there were.
+    notes: how many notes there were. fixed: a person said what fixed that cause.
     """
 
     who: str = ""
     cause: str | None = None
     notes: int = 0
+    fixed: bool = False
 
 
 Event = (

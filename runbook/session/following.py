@@ -113,7 +113,12 @@ class Follower:
         return News(self.records, anew=True, said=(_replaced(self._path),))
 
     def _identity(self) -> tuple[int, int]:
-        status = os.stat(self._path)
+        try:
+            status = os.stat(self._path)
+        except OSError as error:
+            raise SessionError(
+                f"{self._path}: cannot be read: {error.strerror}", "check the path and its rights"
+            ) from error
         return status.st_dev, status.st_ino
 
     def _once(self, error: SessionError | OSError) -> tuple[Text, ...]:

@@ -26,7 +26,7 @@ import msgspec
 
 from runbook import __version__
 from runbook.errors import LostError, SessionError
-from runbook.private import PRIVATE, Access, access_of, make_folder, write_at, write_whole
+from runbook.private import PRIVATE, Access, access_of, make_folder, sync_folder, write_at, write_whole
 from runbook.session.events import Event, FlowStarted, Found, Left, Opened, Record
 from runbook.session.lock import Holder, Lock, acquire
 from runbook.session.log import told
@@ -106,8 +106,8 @@ class Journal:
             header = Header(TOOL, SCHEMA, __version__, os.path.basename(folder), now, dict(flows or {}))
             line = msgspec.json.encode(header) + b"\n"
             write_whole(os.path.join(folder, JOURNAL), line, access=access_of(folder))
-            _sync_folder(folder)
-            _sync_folder(os.fspath(sessions))
+            sync_folder(folder)
+            sync_folder(os.fspath(sessions))
         except OSError as error:
             raise SessionError(
                 f"{os.fspath(sessions)}: cannot begin a session: {error.strerror}",
@@ -166,12 +166,15 @@ class Journal:
         try:
             write_at(self._descriptor, line, self._size)
             os.fsync(self._descriptor)
-        except OSError as error:
+            still = self.held()
+        except (OSError, SessionError) as error:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._descriptor, self._size)
+            if isinstance(error, SessionError):
+                raise
             hint = "make room and repeat it; the session is whole" if error.errno in _FULL else "see to the file system"
             raise SessionError(f"{self._path}: the last event was not written: {error.strerror}", hint) from error
-        if not self.held():
+        if not still:
             raise LostError(
                 f"{self._path}: somebody took this session over while this was being written: {told(event)}",
                 f"it may be missing; {_SEE_WHAT_THEY_ADDED}",
@@ -182,7 +185,7 @@ class Journal:
         return record
 
     def held(self) -> bool:
-        """Return whether the session is still ours to write; costs one small read."""
+        """Return whether the session is still ours to write; costs one small read. Raises as `Lock.held`."""
         return self._lock.held()
 
     def close(self) -> None:
@@ -390,13 +393,3 @@ def _new_folder(sessions: str, now: float, access: Access) -> str:
         with contextlib.suppress(FileExistsError):
             make_folder(folder, access)
             return folder
-
-
-def _sync_folder(folder: str) -> None:
-    """Make a new name in a folder survive a power cut, where the file system can."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        with contextlib.suppress(OSError):
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

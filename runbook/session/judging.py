@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from runbook.flow.model import Flow
 from runbook.session import events as ev
 from runbook.session.state import SessionState
-from runbook.triage import Report
+from runbook.triage import Report, Standing
 from runbook.walk import Decision, How, position
 
 Decided = dict[str, dict[str, tuple[str, str]]]
@@ -21,6 +21,17 @@ def judged(state: SessionState, report: Report, flows: Mapping[str, Flow]) -> ev
     }
     stood = {name: position(flows[name], walk) for name, walk in state.walks.items() if name in flows and walk.steps}
     return ev.Judged(causes, decided(state, flows), stood)
+
+
+def confirmed(judgement: ev.Judged) -> tuple[str, ...]:
+    """Return the causes that a judgement has confirmed, in its order."""
+    return tuple(cause for cause, stood in judgement.causes.items() if stood.standing == Standing.CONFIRMED.value)
+
+
+def moved(state: SessionState, report: Report) -> bool:
+    """Return whether other causes are confirmed than the latest judgement says; without one, whether any is."""
+    known = confirmed(state.judged) if state.judged is not None else ()
+    return set(known) != {one.cause for one in report.confirmed}
 
 
 def decided(state: SessionState, flows: Mapping[str, Flow]) -> Decided:

@@ -5,7 +5,8 @@ where the file system has no hard links), so it is never seen half written. No k
 refused on many cluster mounts. Invariants: a lock whose holder is known to be dead is taken over; one whose holder
 cannot be seen from here is not, unless the person says so; only the holder that the person was told of gives way, so
 of several who take a session over at once exactly one gets it; a holder that lost its lock notices before it writes
-again (`Lock.held`). The file is for whoever the session is for (`runbook.private.access_of`).
+again (`Lock.held`); a lock that cannot be read (a stale handle, an input/output error) is neither lost nor somebody
+else's: nothing is concluded from it. The file is for whoever the session is for (`runbook.private.access_of`).
 """
 
 from __future__ import annotations
@@ -74,19 +75,28 @@ class Lock:
     taken: bool = False
 
     def held(self) -> bool:
-        """Return whether the lock file is still this one; costs one small read where it is."""
+        """Return whether the lock file is still this one; costs one small read where it is.
+
+        Raises SessionError when that cannot be seen; the lock is then not known to be lost.
+        """
         for look in range(_LOOKS):
             if look:
                 time.sleep(_BETWEEN)
-            found = _bytes_of(self.path)
+            try:
+                found = _bytes_of(self.path)
+            except OSError as error:
+                raise SessionError(
+                    f"{sanitise(self.path)}: whether the session is still ours cannot be seen: {error.strerror}",
+                    "see to the file system, then repeat it; nobody is known to have taken the session over",
+                ) from error
             if found is not None:
                 return found == self.content
         return False
 
     def release(self) -> None:
         """Give the lock up; a lock that somebody took over is left alone. Never fails."""
-        if self.held():
-            with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, SessionError):
+            if self.held():
                 os.unlink(self.path)
 
 
@@ -98,10 +108,10 @@ def acquire(folder: str, *, take_over: bool = False, instead_of: Holder | None =
     can be made.
     """
     path = os.path.join(folder, LOCK)
-    content = msgspec.json.encode(_me())
-    giving_way = None if instead_of is not None or not take_over else _bytes_of(path)
     taken = False
     try:
+        content = msgspec.json.encode(_me())
+        giving_way = None if instead_of is not None or not take_over else _bytes_of(path)
         for _ in range(_ATTEMPTS):
             if _claim(folder, path, content):
                 return Lock(path, content, taken)
@@ -119,10 +129,16 @@ def acquire(folder: str, *, take_over: bool = False, instead_of: Holder | None =
 
 
 def holder_of(folder: str) -> Holder | None:
-    """Return who holds the session, or None when it is free or the last holder is known to be dead."""
-    content = _bytes_of(os.path.join(folder, LOCK))
-    holder = _decode(content) if content is not None else None
-    return None if holder is None or alive(holder) is False else holder
+    """Return who holds the session, or None when nobody is known to: it is free, its holder is dead, or hidden.
+
+    Never raises: a lock that cannot be read names nobody, and taking it (`acquire`) is refused with the reason.
+    """
+    try:
+        content = _bytes_of(os.path.join(folder, LOCK))
+        holder = _decode(content) if content is not None else None
+        return None if holder is None or alive(holder) is False else holder
+    except OSError:
+        return None
 
 
 def alive(holder: Holder) -> bool | None:
@@ -193,6 +209,7 @@ def _link_of(path: str) -> str:
 
 
 def _bytes_of(path: str) -> bytes | None:
+    """Return what a small file holds, None where there is none to be seen; raises OSError when that is not known."""
     try:
         with open(path, "rb") as file:
             return file.read(64 * 1024)

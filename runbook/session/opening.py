@@ -28,7 +28,7 @@ def new_session(catalog: Catalog, sessions: str | None, language: str = "en") ->
     folder = sessions_dir(sessions)
     access = access_of(folder) if given_dir(sessions) else PRIVATE
     journal = Journal.create(folder, time.time(), catalog.hashes, access)
-    return Desk(catalog, journal, session_id=journal.id, folder=str(journal.folder), language=language)
+    return _over(catalog, journal, language)
 
 
 def open_session(catalog: Catalog, folder: str, language: str = "en", *, take_over: bool = False) -> Desk:
@@ -37,22 +37,31 @@ def open_session(catalog: Catalog, folder: str, language: str = "en", *, take_ov
     Raises HeldError when somebody else holds it, SessionError when it is damaged before its last line or cannot be
     written.
     """
-    journal = Journal.open(folder, take_over=take_over)
-    desk = Desk(
-        catalog,
-        journal,
-        journal.records,
-        session_id=journal.id,
-        folder=folder,
-        language=language,
-        warnings=journal.warnings,
-    )
+    desk = _over(catalog, Journal.open(folder, take_over=take_over), language)
     try:
         desk.begin(desk.state.root)
     except BaseException:
         desk.close()
         raise
     return desk
+
+
+def _over(catalog: Catalog, journal: Journal, language: str) -> Desk:
+    """Return a desk over an open journal; where there can be none, the journal is closed and its lock given up."""
+    id, folder = journal.id, str(journal.folder)
+    try:
+        return Desk(
+            catalog,
+            journal,
+            journal.records,
+            session_id=id,
+            folder=folder,
+            language=language,
+            warnings=journal.warnings,
+        )
+    except BaseException:
+        journal.close()
+        raise
 
 
 def read_session(catalog: Catalog, folder: str, language: str = "en") -> Desk:
@@ -88,11 +97,12 @@ def take_over(desk: Desk, instead_of: Holder | None) -> None:
     when somebody else holds it by now, SessionError as `open_session`; the desk then stays a reader's.
     """
     journal = Journal.open(desk.folder, take_over=instead_of is not None, instead_of=instead_of)
-    desk.hand(journal, journal.records)
     try:
+        desk.hand(journal, journal.records)
         desk.begin(desk.state.root)
     except BaseException:
         desk.hand(Reading(), None)
+        journal.close()  # also where the desk never came to hold it
         raise
 
 

@@ -39,14 +39,14 @@ def author() -> str:
     return named(os.environ.get(WHO, "")) or login_name()
 
 
-def note_words(words: str) -> str:
-    """Return the words of a note, line by line safe to draw.
+def note_words(words: str, command: str = 'sessions note SESSION "words"') -> str:
+    """Return the words of a note, line by line safe to draw. command: how they are given, for the hint.
 
     Raises UsageError when there are none, or more than NOTE_LIMIT characters.
     """
     kept = "\n".join(sanitise(line).rstrip() for line in words.splitlines()).strip("\n")
     if not kept.strip():
-        raise UsageError("a note needs words", 'give them in quotes: sessions note SESSION "words"')
+        raise UsageError("this needs words", f"give them in quotes: slime-runbook {command}")
     if len(kept) > NOTE_LIMIT:
         raise UsageError(
             f"the note has {len(kept):,} characters, {NOTE_LIMIT:,} are allowed", "keep the file, and note its path"

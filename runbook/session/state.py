@@ -16,6 +16,7 @@ from runbook.finding import Finding
 from runbook.flow.model import Cause, Flow, Node
 from runbook.placeholders import filled
 from runbook.session import events as ev
+from runbook.text import Text, sanitise
 from runbook.triage import Report, triage
 from runbook.walk import By, Decision, How, Step, Walk, answer, back, decide, fits
 
@@ -122,6 +123,11 @@ class SessionState(msgspec.Struct, frozen=True):
     def node(self, flow: Flow, id: str) -> Node:
         """Return a node whose commands name the evidence of the run that it is about."""
         return filled(flow.nodes[id], self.evidence(self.run_at(flow, id) or ""))
+
+
+def fix_of(state: SessionState, cause: str) -> Fix | None:
+    """Return what a person said last fixed a cause, None when nobody did."""
+    return next((fix for fix in reversed(state.fixes) if fix.cause in ("", cause)), None)
 
 
 def fold(state: SessionState, record: ev.Record, flows: Mapping[str, Flow]) -> SessionState:
@@ -236,3 +242,20 @@ def replay(records: Iterable[ev.Record], flows: Mapping[str, Flow]) -> SessionSt
     for record in records:
         state = fold(state, record, flows)
     return state
+
+
+def flows_now(then: dict[str, str], now: dict[str, str]) -> list[Text]:
+    """Return what to say about flows that are not what they were when the session began."""
+    changed = ", ".join(sanitise(flow) for flow, known in then.items() if now.get(flow) not in (known, None))
+    gone = ", ".join(sanitise(flow) for flow in then if flow not in now)
+    said = []
+    if changed:
+        said.append(Text(f"changed since this session began: {changed}", f"自本会话开始以来流程已变更：{changed}"))
+    if gone:
+        said.append(
+            Text(
+                f"flows of this session that are not there now: {gone}; their folder is given with --flows",
+                f"本会话的流程现已不存在：{gone}；可用 --flows 指定其目录",
+            )
+        )
+    return said

@@ -6,16 +6,17 @@ A session is a folder with a journal in it; there is no index to go wrong. Listi
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
 from runbook.errors import SessionError, UsageError
 from runbook.session import events as ev
 from runbook.session.journal import JOURNAL, decode_header, parse, read
+from runbook.session.judging import confirmed
 from runbook.session.lock import holder_of
 
-__all__ = ["APP", "SessionInfo", "find", "list_sessions", "read", "sessions_dir"]
+__all__ = ["APP", "SessionInfo", "UnknownSessionError", "find", "list_sessions", "read", "sessions_dir"]
 
 APP = "slime-runbook"
 """Name of the folder under the user's state directory."""
@@ -26,7 +27,11 @@ SESSIONS = "SLIME_RUNBOOK_SESSIONS"
 _BLOCK = 64 * 1024
 _FURTHEST = 4 << 20
 """Bytes from the end of a journal beyond which nothing is looked for, so that a slow disk lists 500 sessions."""
-_KINDS = (b'"type":"flow"', b'"type":"answered"', b'"type":"back"', b'"type":"left"', b'"type":"note"')
+_KINDS = tuple(b'"type":"%s"' % kind for kind in (b"flow", b"answered", b"back", b"left", b"note", b"judged", b"fixed"))
+
+
+class UnknownSessionError(UsageError):
+    """No session has such an id; several that might be meant are a plain UsageError."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +40,9 @@ class SessionInfo:
 
     began, changed: seconds since the epoch. root: the RUN it is about. current: id of the flow in front, "" when
     none. locked_by: who holds it, "" when it is free. damaged: why it cannot be opened as far as its ends tell, ""
-    when they are well; remedy: what to do about that. cause: the first confirmed cause when it was left last, "" when
-    there was none, None when that is not known. notes: how many are known of.
+    when they are well; remedy: what to do about that. cause: the first confirmed cause when that was recorded last, ""
+    when there was none, None when that is not known. fixed: a person said since what fixed it. notes: how many are
+    known of.
     """
 
     id: str
@@ -49,16 +55,23 @@ class SessionInfo:
     remedy: str = ""
     cause: str | None = None
     notes: int = 0
+    fixed: bool = False
 
 
 @dataclass
 class _Ends:
-    """What the end of a journal tells."""
+    """What the end of a journal tells. left: the notes before it are counted in it. fixed: the causes that were."""
 
     current: str | None = None
     cause: str | None = None
     left: bool = False
     notes: int = 0
+    fixed: set[str] = field(default_factory=set)
+
+    @property
+    def mended(self) -> bool:
+        """Whether a person said what fixed the first confirmed cause."""
+        return bool(self.cause) and bool({"", self.cause} & self.fixed)
 
 
 def given_dir(override: str | None = None) -> str:
@@ -81,7 +94,7 @@ def sessions_dir(override: str | None = None) -> Path:
 def find(sessions: str | os.PathLike[str], id_or_prefix: str) -> Path:
     """Return the folder of the session with this id, or whose id alone begins or ends so.
 
-    Raises UsageError when there is none or several.
+    Raises UnknownSessionError when there is none, UsageError when there are several.
     """
     ids = _ids(sessions)
     if id_or_prefix in ids:
@@ -90,8 +103,9 @@ def find(sessions: str | os.PathLike[str], id_or_prefix: str) -> Path:
     if len(fitting) == 1:
         return Path(sessions, fitting[0])
     if not fitting:
-        raise UsageError(
-            f"{os.fspath(sessions)}: there is no session {id_or_prefix!r}", "list the sessions to see their ids"
+        raise UnknownSessionError(
+            f"{os.fspath(sessions)}: there is no session {id_or_prefix!r}",
+            "list the sessions to see their ids: slime-runbook sessions",
         )
     shown = ", ".join(fitting[:5]) + (", …" if len(fitting) > 5 else "")
     raise UsageError(f"{id_or_prefix!r} may be any of {len(fitting)} sessions: {shown}", "give more of the id")
@@ -130,7 +144,19 @@ def _info(folder: str, id: str) -> SessionInfo:
         damaged, remedy = error.message, error.hint
     except OSError as error:
         damaged, remedy = f"{path}: cannot be read: {error.strerror}", "check its rights"
-    return SessionInfo(id, began, changed, root, ends.current or "", locked_by, damaged, remedy, ends.cause, ends.notes)
+    return SessionInfo(
+        id,
+        began,
+        changed,
+        root,
+        ends.current or "",
+        locked_by,
+        damaged,
+        remedy,
+        ends.cause,
+        ends.notes,
+        ends.mended,
+    )
 
 
 def _root(head: bytes) -> str:
@@ -143,10 +169,10 @@ def _root(head: bytes) -> str:
 
 
 def _ends(file: BinaryIO) -> _Ends:
-    """Return what the journal tells from its end: the flow in front, how it was left, how many notes there are."""
+    """Return what the journal tells from its end: the flow in front, the first cause, how many notes there are."""
     size = file.seek(0, os.SEEK_END)
     reach, found = 0, _Ends()
-    while reach < min(size, _FURTHEST) and found.current is None:
+    while reach < min(size, _FURTHEST) and (found.current is None or found.cause is None):
         reach, found = min(size, max(_BLOCK, reach * 4)), _Ends()
         file.seek(size - reach)
         tail = file.read(reach)
@@ -162,8 +188,14 @@ def _note_end(found: _Ends, event: ev.Event | None) -> None:
         found.current = event.flow
     elif isinstance(event, ev.Noted) and not found.left:
         found.notes += 1
+    elif isinstance(event, ev.Fixed):
+        found.fixed.add(event.cause)
+    elif isinstance(event, ev.Judged) and found.cause is None:
+        found.cause = next(iter(confirmed(event)), "")
     elif isinstance(event, ev.Left) and event.cause is not None and not found.left:
-        found.left, found.cause, found.notes = True, event.cause, found.notes + event.notes
+        found.left, found.notes = True, found.notes + event.notes
+        found.cause = event.cause if found.cause is None else found.cause
+        found.fixed.update([event.cause] if event.fixed else ())
 
 
 def _event(line: bytes) -> ev.Event | None:

@@ -112,6 +112,7 @@ def _cause(make: Speaker, rank: int, verdicted: Verdicted) -> tr.CauseLine:
         actions=tuple(do(make, action) for action in leaf.actions),
         verify=leaf.verify,
         open=verdicted.open,
+        led=verdicted.led,
     )
 
 

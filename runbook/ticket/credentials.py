@@ -43,7 +43,7 @@ _LOGIN_CALL = Gate(
 _HEADER = Gate(
     r"(?i)\b(?:proxy-)?authorization[\"'\\]{0,4}\s{0,8}[:=]\s{0,8}[\"'\\]{0,4}"
     r"(?:(?:bearer|basic|token|digest|negotiate|apikey)\s{1,8})?([^\s\"'\\,;]+)"
-    r"|\b(?:set-)?cookies?[\"'\\]{0,4}\s{0,8}[:=]\s{0,8}\{?[\"'\\]{0,4}([^\"'\\\n{}]+)"
+    r"|\b(?:set-)?cookies?[\"'\\]{0,4}\s{0,8}[:=]\s{0,8}\{?[\"'\\]{0,4}(?!\s)([^\"'\\\n{}]+)(?![^\"'\\\n{}]|[\"'\\]{1,3}\s{0,4}:)"
     r"|\b(?:sessionid|csrftoken|xsrf-token|jsessionid|phpsessid|connect\.sid|sessdata)"
     r"\\{0,2}[\"']?\s{0,4}[:=]\s{0,4}\\{0,2}[\"']?([^\s\"'\\;,&]+)"
     r"|\bbearer\s{1,8}([A-Za-z0-9._~+/=-]{16,})",
@@ -74,7 +74,7 @@ _KEY = re.compile(
 """The end of a name, in a text in lower case."""
 _STRONG = re.compile(
     r"(?:wandb[-_ ]?(?:api[-_ ]?)?key|api[-_ ]?key|secret[-_ ]?(?:access[-_ ]?)?key|secret[-_]?id"
-    r"|access[-_ ]?key(?:[-_]?(?:id|secret))?|(?:account|private|auth|encryption|signing|license)[-_]?key"
+    r"|access[-_ ]?key(?:[-_]?(?:id|secret))?|(?:account|private|auth|encryption|signing|license|subscription)[-_]?key"
     r"|(?:client|app|consumer)[-_]?secret|client[-_](?:key|certificate)[-_]data|certificate[-_]authority[-_]data"
     r"|(?P<pass>passw(?:or)?d|passphrase|密码|口令)|authtoken|密钥|秘钥|令牌|(?:access|auth|api|bearer|refresh|session"
     r"|security|hf|hub|github|gitlab|gh|gl|slack|bot|wandb|personal|deploy|ci|job|registry|npm|pypi)[-_]?token"
@@ -101,9 +101,15 @@ _ENVIRONMENT = Gate(
     "_cookie=",
 )
 
+_OPENING = (
+    r"(?:!!?[a-z]{1,12}\s{1,4}|[bBrRuU]{1,2}(?=[\"'])"
+    r"|[\[{(]{1,3}\s{0,4}(?:\\{0,2}[\"']default\\{0,2}[\"']\s{0,4}:\s{0,4})?)?"
+)
+"""What may open a value: a tag of YAML, a prefix of Python, a bracket, the name of a field that holds it."""
 _AFTER_KEY = re.compile(
-    r"(?P<join>\\{0,2}[\"']?\s{0,8}(?:[:=：＝]{1,2}|=>|%3[AaDd])\s{0,8}|\s{0,4}\.{2,100}\s{0,4}"
-    r"|\\{0,2}[\"']\s{0,4},\s{0,4}|(?P<said>\s{1,4}(?:is|was)\s{0,4}:?\s{1,4}|\s{0,4}[是为]\s{0,4}[:：]?\s{0,4})|\s{1,8})"
+    r"(?P<join>\\{0,2}[\"']?\]?\s{0,8}(?:=>|[:=：＝]{1,2}|%3[AaDd])\s{0,8}" + _OPENING + r"|\s{0,4}\.{2,100}\s{0,4}"
+    r"|\\{0,2}[\"']\s{0,4},\s{0,4}(?:\\{0,2}[\"']value\\{0,2}[\"']\s{0,4}:\s{0,4})?"
+    r"|(?P<said>\s{1,4}(?:is|was)\s{0,4}:?\s{1,4}|\s{0,4}[是为]\s{0,4}[:：]?\s{0,4})|\s{1,8})"
     r"(?P<quote>\\{0,2}[\"'])?"
 )
 _BOUND = 512

@@ -6,14 +6,17 @@ a further hidden word changes what leaves, and what was dropped must stay droppe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from runbook.ticket.preview import Line, preview, without
+from runbook.ticket.preview import Line, holds, listed, without
 from runbook.ticket.redact import Identity, Key, redact, redact_transcript
 from runbook.ticket.transcript import Transcript
-from runbook.ticket.units import units
+from runbook.ticket.units import PERSON, Unit, units
+
+_NOTES = ("notes", "told")
+"""Names of the fields that hold a note alone: of a remark, and of an event in a bundle."""
 
 
 @dataclass(frozen=True)
@@ -31,26 +34,41 @@ class Draft:
         hidden, learned = redact_transcript(raw, identity, key)
         return Draft(raw, hidden, learned, identity)
 
+    @property
+    def pairs(self) -> Iterator[tuple[Unit, Unit]]:
+        """Yield every text that may leave, before and after redaction."""
+        yield from zip(units(self.raw), units(self.hidden), strict=True)
+
     @cached_property
     def lines(self) -> tuple[Line, ...]:
         """Return what will leave, line by line."""
-        return preview(self.hidden)
+        return listed((after for _, after in self.pairs), self.hidden.language)
 
     @cached_property
     def origins(self) -> dict[str, set[str]]:
         """Return each text that will leave with the texts of the session that read so once redacted."""
         found: dict[str, set[str]] = {}
-        for before, after in zip(units(self.raw), units(self.hidden), strict=True):
+        for before, after in self.pairs:
             found.setdefault(after.text, set()).add(before.text)
         return found
 
+    @cached_property
+    def _said(self) -> frozenset[str]:
+        """Return the lines of people's notes, and what they wrote on fixes, as they leave."""
+        return frozenset(after.text for _, after in self.pairs if after.origin == PERSON and after.what in _NOTES)
+
     def work_out(self) -> None:
-        """Work out `lines` and `origins`, for somebody who must not wait for them later."""
-        _ = self.lines, self.origins
+        """Work out what lines are asked for, for somebody who must not wait for it later."""
+        _ = self.lines, self.origins, self._said
 
     def texts(self, lines: Iterable[Line]) -> set[str]:
-        """Return the session's own texts of some lines, as choices keep them."""
-        return {text for line in lines for text in self.origins[line.text]}
+        """Return the session's own texts of some lines, as choices keep them.
+
+        Notes that stand whole in such a line, as they do in the timeline, go with it.
+        """
+        chosen = [line.text for line in lines]
+        inside = (text for whole in chosen for text in self._said if holds(whole, text))
+        return {text for line in (*chosen, *inside) for text in self.origins[line]}
 
     def dropped(self, drop: Sequence[str]) -> frozenset[str]:
         """Return how texts of the session read once redacted: those of its lines, and such as only stand in others."""

@@ -161,7 +161,7 @@ def draft_of(desk: Desk, session: str | os.PathLike[str], *, hide: Sequence[str]
         language=desk.language,
         session=desk.session_id,
         facts=tool_facts(),
-        seen=for_ticket(session, report, desk.session_id, titles, desk.language),
+        seen=for_ticket(session, report, desk.session_id, state.root, titles, desk.language),
     )
     identity = local_identity(people_of(state), (*(choices(session).hide if kept else ()), *hide))
     return Draft.of(raw, identity, read_key(key_path(session)))
@@ -277,7 +277,9 @@ def key_path(session: str | os.PathLike[str]) -> str:
 
 
 def keep_key_at(path: str, key: Key, *, needed: bool) -> None:
-    """Write the key beside the journal; a session that can only be read is exported without keeping one."""
+    """Write the key beside the journal; a session without one, or that can only be read, keeps none."""
+    if not os.path.isfile(os.path.join(os.path.dirname(path), JOURNAL)):
+        return
     try:
         write_private(path, msgspec.json.format(msgspec.json.encode(key.to_keep()), indent=2), overwrite=True)
     except SessionError:

@@ -27,9 +27,9 @@ class Block:
     quiet: bool = False
     left_out: int = 0
 
-    def lines(self, more: Callable[[int], str]) -> tuple[str, ...]:
-        """Return the block's lines, with `more` where rows were left out."""
-        note = ("", more(self.left_out), "") if self.told else ()
+    def lines(self, more: Callable[[int, str], str]) -> tuple[str, ...]:
+        """Return the block's lines, with `more` of the number and the part where rows were left out."""
+        note = ("", more(self.left_out, self.part), "") if self.told else ()
         return (*self.head, *self.rows, *note, *self.tail)
 
     @property

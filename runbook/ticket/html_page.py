@@ -44,10 +44,19 @@ class Page(Telling):
         return [el("pre", "\n".join(map(self.quoted, places)), cls="quote")] if places else []
 
     def table(
-        self, name: str, keys: Sequence[str], rows: Iterable[Sequence[Child]], *, fold: bool = False
+        self,
+        name: str,
+        keys: Sequence[str],
+        rows: Iterable[Sequence[Child]],
+        *,
+        fold: bool = False,
+        titled: bool = False,
     ) -> list[Element]:
-        """Return a table, folded away under its name when it is long or `fold` says so; nothing without rows."""
-        return table(name, [self.say(f"col.{key}") for key in keys], list(rows), fold=fold)
+        """Return a table, folded away under its name when it is long or `fold` says so; nothing without rows.
+
+        titled: with its name above where it is not folded; of two tables of one section, each is.
+        """
+        return table(name, [self.say(f"col.{key}") for key in keys], list(rows), fold=fold, titled=titled)
 
     def pictures(self, proofs: Iterable[Proof]) -> list[Element]:
         """Return the plots, grids and proposed edits of some proofs."""
@@ -74,14 +83,17 @@ def lines(text: str) -> list[Child]:
     return parts or ["–"]
 
 
-def table(name: str, head: Sequence[str], rows: Sequence[Sequence[Child]], *, fold: bool = False) -> list[Element]:
+def table(name: str, head: Sequence[str], rows: Sequence[Sequence[Child]], *, fold: bool = False,
+          titled: bool = False) -> list[Element]:  # fmt: skip
     """Return a table of finished cells; see `Page.table`."""
     if not rows:
         return []
     top = el("thead", el("tr", *(el("th", column, attrs={"scope": "col"}) for column in head)))
     body = el("tbody", *(el("tr", *(el("td", cell) for cell in row)) for row in rows))
     whole = el("div", el("table", top, body), cls="wide")
-    return [folded(name, len(rows), whole)] if fold or len(rows) > LONG else [whole]
+    if fold or len(rows) > LONG:
+        return [folded(name, len(rows), whole)]
+    return [el("p", el("b", name)), whole] if titled else [whole]
 
 
 def folded(name: str, count: int, *parts: Element) -> Element:

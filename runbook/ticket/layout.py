@@ -97,8 +97,8 @@ def closing(parts: Sequence[str], language: str, *, texts: bool) -> str:
 
 
 def _text(blocks: Iterable[Block], hand: Hand, language: str, notes: Iterable[str]) -> str:
-    def more(count: int) -> str:
-        return hand.aside(say("more", language, count=count))
+    def more(count: int, part: str) -> str:
+        return hand.aside(say("more.of", language, count=count, part=part))
 
     lines = [line for block in blocks for line in block.lines(more)]
     return hand.join([*lines, *(line for note in notes for line in hand.note(note))])

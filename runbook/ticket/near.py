@@ -15,8 +15,11 @@ from runbook.ticket.span import SECRET, Span
 _MARK = re.compile(r"(?:[+\-> ] ?)?[\s|]*(?:- )?")
 """What may stand before the words of a line: the mark of a diff or of a quote, a bullet, blanks."""
 _OPEN = re.compile(
-    r"(?:(?:^|[\s\[{(,])(?P<flag>--?[\w-]{1,60})|[\"']?(?P<name>[\w .-]{1,60}?)[\"']?\s{0,8}[:=]?)[\s\\\"',]*$"
+    r"(?:(?:^|[\s\[{(,])(?P<flag>--?[\w-]{1,60})|[\"']?(?P<name>[\w .-]{1,60}?)[\"']?\s{0,8}[:=]?)[\s\\\"',|>]*$"
 )
+_LISTED = re.compile(r"(?i)[\s+>|-]*[\"']?name[\"']?\s{0,4}[:=]\s{0,4}[\"']?[\w.-]{1,60}[\"']?,?\s*")
+_VALUE = re.compile(r"(?i)[\"']?value[\"']?\s{0,4}[:=]\s{0,4}")
+"""How lists of variables name one in a line and give its value in the next."""
 _KEY_LINES = 200
 """Lines of an armoured key at most: 16,384 bits are 200 of 64 characters."""
 
@@ -48,15 +51,18 @@ def of_columns(columns: Sequence[str], row: Sequence[str]) -> Iterator[tuple[int
 
 def _value(before: str, after: str) -> Iterator[Span]:
     """Yield the value in one string whose name ends the string before it, or is that string."""
-    tail = before.rstrip(" \\\"',:=")[-64:]
+    tail = before.rstrip(" \\\"',:=|>")[-64:]
     if not credentials.is_name(tail) or not after:
         return
     opened = _OPEN.search(before[-160:])
-    whole = opened is not None and (opened["flag"] is not None or opened.start() == 0 or before.rstrip()[-1:] in ":=")
-    if not whole:
+    listed = _LISTED.fullmatch(before[-160:]) is not None
+    whole = opened is not None and (opened["flag"] is not None or opened.start() == 0 or before.rstrip()[-1:] in ":=|>")
+    if not whole and not listed:
         return
     mark = _MARK.match(after)
     start = mark.end() if mark is not None else 0
+    given = _VALUE.match(after, start) if listed else None
+    start = given.end() if given is not None else start
     name = re.split(r"[\s\"',]", tail)[-1] if " " not in tail.strip() else tail
     head = f"{name} ... "
     for span in credentials.find(head + after[start:]):

@@ -113,6 +113,7 @@ def place(citation: Citation) -> tr.Place:
 
 def table_of(make: Speaker, table: Table) -> tr.Table:
     """Return a table as the transcript shows it."""
+    table = table.said(make.language)
     rows = tuple(tuple(map(sanitise, row)) for row in table.rows)
     return tr.Table(make.say(table.title), tuple(map(sanitise, table.columns)), rows)
 

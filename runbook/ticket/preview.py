@@ -10,7 +10,7 @@ from __future__ import annotations
 import html
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -70,6 +70,7 @@ _FIELDS: dict[str, Text] = {
     "symptoms": Text("symptom", "症状"),
     "threshold": Text("threshold", "阈值"),
     "title": Text("title", "标题"),
+    "told": Text("kept in the session", "会话中保存"),
     "unit": Text("unit", "单位"),
     "value": Text("value", "值"),
     "verify": Text("verify with", "验证"),
@@ -113,15 +114,20 @@ class Line(msgspec.Struct, frozen=True):
 
 def preview(transcript: tr.Transcript) -> tuple[Line, ...]:
     """Return every text of a redacted transcript in the order of the ticket, equal ones as one line."""
+    return listed(units(transcript), transcript.language)
+
+
+def listed(texts: Iterable[Unit], language: str) -> tuple[Line, ...]:
+    """Return redacted texts in their order, equal ones as one line."""
     found: dict[str, list[Unit]] = {}
-    for unit in units(transcript):
+    for unit in texts:
         found.setdefault(unit.text, []).append(unit)
     return tuple(
         Line(
             number,
             same[0].section,
             same[0].place,
-            _FIELDS[what].say(transcript.language) if (what := same[0].what) in _FIELDS else what,
+            _FIELDS[what].say(language) if (what := same[0].what) in _FIELDS else what,
             tuple(dict.fromkeys(unit.place for unit in same if unit.place)),
             text,
             same[0].origin,
@@ -219,6 +225,14 @@ class _Needle(NamedTuple):
 def long_enough(text: str) -> bool:
     """Return whether a text is sought inside others."""
     return len(_folded(text).removesuffix(CUT).encode("utf-8", "replace")) >= INSIDE_LEAST
+
+
+def holds(line: str, text: str) -> bool:
+    """Return whether a line holds a whole other text: as a piece, or a long one anywhere."""
+    whole, part = _folded(line), _folded(text)
+    if not part or part == whole or part not in whole:
+        return False
+    return long_enough(part) or part in map(_folded, _SEAM.split(line))
 
 
 def without(transcript: tr.Transcript, dropped: Collection[str]) -> tr.Transcript:

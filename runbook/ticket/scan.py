@@ -19,7 +19,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from runbook.text import CUT
-from runbook.ticket.span import CHOSEN, HOST, MAIL, SECRET
+from runbook.ticket.span import ADDRESS, CHOSEN, HOST, MAIL, PHONE, SECRET, USER
 from runbook.ticket.tokens import entropy, known_shapes
 
 
@@ -41,6 +41,17 @@ class Left(NamedTuple):
             return f"{len(self.word)} characters"
         return f"{self.word[: min(4, len(self.word) // 3)]}{CUT}"
 
+
+_HIDDEN = {
+    SECRET: "a secret that is hidden elsewhere",
+    USER: "the name of a user that is hidden elsewhere",
+    HOST: "the name of a host that is hidden elsewhere",
+    ADDRESS: "an address that is hidden elsewhere",
+    MAIL: "an e-mail address that is hidden elsewhere",
+    PHONE: "a phone number that is hidden elsewhere",
+    CHOSEN: "a word that you chose to hide",
+}
+"""Kind of a hidden value to what is said where it still stands."""
 
 _SECRET_WORDS = ("secret", "token", "key", "password")
 
@@ -157,7 +168,7 @@ class _Whole:
                 end = at + len(needle)
                 alone = not _letter(haystack[at - 1 : at] if at else "") and not _letter(haystack[end : end + 1])
                 if (inside or alone) and not _is_ours(haystack, at, len(needle)):
-                    yield Left(*self.place(at), f"a {kind} that was hidden elsewhere", value)
+                    yield Left(*self.place(at), _HIDDEN[kind], value)
                 at = haystack.find(needle, at + 1)
 
 
@@ -173,7 +184,7 @@ def _torn(lines: Sequence[str], known: Mapping[str, str]) -> Iterator[Left]:
     for value, needle in long.items():
         at = whole.find(needle)
         while at >= 0:
-            yield Left(bisect_right(starts, at), 1, "a secret in pieces that was hidden elsewhere", value)
+            yield Left(bisect_right(starts, at), 1, "pieces of a secret that is hidden elsewhere", value)
             at = whole.find(needle, at + 1)
 
 

@@ -29,7 +29,7 @@ from runbook.ticket.outline import (
 from runbook.ticket.section_experiments import experiment_parts
 from runbook.ticket.teller import PATH, Teller
 from runbook.ticket.telling import signed, when
-from runbook.triage import Standing
+from runbook.triage import Standing, foremost
 
 _SHOWN = 3
 """Places of one proof shown beside the cause, and proofs of the cause."""
@@ -101,10 +101,10 @@ def _first_cause(tell: Teller, cause: tr.CauseLine) -> list[Node]:
 
 
 def _joined(tell: Teller, titles: tuple[str, ...], room: int) -> str:
-    """Return words with semicolons between, and how many more there are."""
+    """Return words with semicolons between, without their full stops, and how many more there are."""
     shown = [tell.cut(title, room) for title in tell.first(titles, 12)]
     more = len(titles) - len(shown)
-    return "; ".join([*shown, *([tell.say("more", count=more)] if more else [])])
+    return tell.between([*shown, *([tell.say("more", count=more)] if more else [])])
 
 
 def _sign(tell: Teller, sign: Sign) -> tuple[Span, ...]:
@@ -125,8 +125,11 @@ def _standing(tell: Teller) -> list[Section]:
     nodes += (tell.labelled(key, _joined(tell, said, 300)) for key, said in (("asked", of.asked), ("clear", of.clear))
               if said)  # fmt: skip
     columns = ("rank", "cause", "standing", "where")
-    confirmed = tell.table("confirmed", columns, (_cause(tell, cause) for cause in of.confirmed), 22, 5)
-    possible = tell.table("possible", columns, (_cause(tell, cause) for cause in of.possible), 42, 5)
+    first = foremost(of.possible)
+    more = len(of.possible) - len(first)
+    confirmed = tell.table("confirmed", columns, (_cause(tell, cause) for cause in of.confirmed), 22, 5, titled=True)
+    possible = tell.table("possible", columns, (_cause(tell, cause) for cause in first), 42, 5, titled=True)
+    possible += [tell.always(tell.told(tell.say("more_possible", count=more)))] if more else []
     return [tell.section("standing", [tell.always(*nodes), *confirmed, *_other_fixes(tell), *possible])]
 
 
@@ -217,13 +220,18 @@ def _number(tell: Teller, check: tr.Check, number: tr.Number) -> tuple[Words, ..
 
 
 def _ruled_out(tell: Teller) -> list[Section]:
+    """Return what is ruled out: one row for each finding that closed the way, with all causes that it closed."""
     rows = []
-    for out in tell.of.ruled_out:
-        probe: list[str | Span] = [" (", code(out.probe), ")"] if out.probe else []
-        rows.append(
-            (tell.cell(out.title, " (", code(out.cause), ")"), tell.cell(out.by, *probe), tell.where(out.place))
-        )
-    return [tell.section("ruled_out", tell.table("ruled_out", ("cause", "by", "where"), rows, 50))]
+    for (by, name, place), outs in tell.closed().items():
+        probe: list[str | Span] = [" (", code(name), ")"] if name else []
+        causes: list[str | Span] = []
+        for out in tell.first(outs, 40):
+            causes += ["\n"] if causes else []
+            causes += [out.title, " (", code(out.cause), ")"]
+        more = len(outs) - len(tell.first(outs, 40))
+        causes += ["\n", tell.say("more", count=more)] if more else []
+        rows.append((tell.cell(by, *probe), tell.cell(*causes), tell.where(place)))
+    return [tell.section("ruled_out", tell.table("ruled_out", ("by", "causes", "where"), rows, 50))]
 
 
 def _unknown(tell: Teller) -> list[Section]:
@@ -263,21 +271,27 @@ def _environment(tell: Teller) -> list[Section]:
         sources.append((tell.cell(code(source.slot), *run), tell.cell(code(source.path), *gone), tell.cell(source.why)))
     flows = [(tell.cell(code(name)), tell.cell(code(known[:12]))) for name, known in environment.flows]
     parts = [
-        *tell.table("environment", ("name", "value"), rows, 60, 3),
-        *tell.table("environment", ("slot", "path", "reason"), sources, 55, 5),
+        *tell.table("machine", ("name", "value"), rows, 60, 3, titled=True),
+        *tell.table("sources", ("slot", "path", "reason"), sources, 55, 5, titled=True),
         *tell.table("flows", ("name", "value"), flows, 80, fold=True),
     ]
     return [tell.section("environment", parts)] if parts else []
 
 
 def _timeline(tell: Teller) -> list[Section]:
-    rows = []
+    """Return what happened in two tables, for the clock of a log cannot be compared with that of people."""
+    logged: list[tuple[Words, ...]] = []
+    done: list[tuple[Words, ...]] = []
     for moment in tell.of.timeline:
+        rows = logged if moment.source == "log" else done
         what = code(tell.cut(moment.what, 160)) if moment.source == "log" else plain(tell.cut(moment.what, 240))
         where = tell.where(tr.Place(moment.where) if moment.where else None)
         rows.append((tell.cell(when(moment.time)), tell.cell(what), where))
-    table = tell.table("timeline", ("time", "what", "where"), rows, 65)
-    return [tell.section("timeline", table)] if table else []
+    tables = [
+        *tell.table("timeline.log", ("log_time", "what", "where"), logged, 65, titled=True),
+        *tell.table("timeline.people", ("time", "what", "where"), done, 66, titled=True),
+    ]
+    return [tell.section("timeline", tables)] if tables else []
 
 
 def _answers(tell: Teller) -> list[Section]:

@@ -132,7 +132,10 @@ def _settle(make: Speaker) -> tr.Next:
 
 
 def timeline(make: Speaker, problems: Sequence[tr.Proof]) -> tuple[tr.Moment, ...]:
-    """Return what happened, earliest first: the cited log lines that carry a time, then what people did."""
+    """Return what happened: the cited log lines that carry a time, then what people did, each earliest first.
+
+    Log lines tell no zone, so nobody knows which of the others they came before.
+    """
     moments = [
         tr.Moment(cited.time, "log", cited.excerpt, cited.where)
         for proof in problems
@@ -154,7 +157,11 @@ def timeline(make: Speaker, problems: Sequence[tr.Proof]) -> tuple[tr.Moment, ..
         )
         for note in make.state.notes
     ]
-    return tuple(sorted(dict.fromkeys(moments), key=lambda moment: moment.time))
+    moments += [
+        tr.Moment(fix.time, "session", f"{make.word('moment.fixed')} {sanitise(fix.words)}", sanitise(fix.cause))
+        for fix in make.state.fixes
+    ]
+    return tuple(sorted(dict.fromkeys(moments), key=lambda moment: (moment.source != "log", moment.time)))
 
 
 def answers(make: Speaker) -> tuple[tr.Said, ...]:

@@ -166,14 +166,19 @@ class Teller(Telling):
         return Entries(rows=(tuple(nodes),))
 
     def table(self, key: str, columns: Sequence[str], rows: Iterable[tuple[Words, ...]], order: int, floor: int = 0,
-              *, fold: bool = False) -> list[Entries | Grid]:  # fmt: skip
-        """Return a table, nothing without rows. key: of its name; columns: keys of theirs."""
+              *, fold: bool = False, titled: bool = False) -> list[Entries | Grid]:  # fmt: skip
+        """Return a table, nothing without rows. key: of its name; columns: keys of theirs. titled: with its name above.
+
+        Of two tables of one section, each is titled.
+        """
         drawn = tuple(rows)
         head = tuple(self.say(f"col.{column}") for column in columns)
         floor = self.floor(floor)
-        return (
-            [Grid(name=self.say(key), columns=head, rows=drawn, order=order, floor=floor, fold=fold)] if drawn else []
-        )
+        if not drawn:
+            return []
+        name = self.say(key)
+        title = name if titled else ""
+        return [Grid(name=name, title=title, columns=head, rows=drawn, order=order, floor=floor, fold=fold)]
 
     def floor(self, rows: int) -> int:
         """Return how many rows stay: fewer where there is little room."""

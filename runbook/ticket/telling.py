@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
-from runbook.ticket.transcript import Place, Remark, Transcript
+from runbook.ticket.transcript import Place, Remark, RuledOut, Transcript
 from runbook.ticket.words import say
 
 
@@ -24,6 +25,17 @@ class Telling:
         if root and place.path.startswith(f"{root}/"):
             return place.where[len(root) + 1 :]
         return place.where.rpartition("/")[2] if root and place.path == root else place.where
+
+    def between(self, sentences: Iterable[str]) -> str:
+        """Return sentences with semicolons between, without their full stops."""
+        return self.say("between").join(sentence.rstrip(".。 ") for sentence in sentences)
+
+    def closed(self) -> dict[tuple[str, str, Place | None], list[RuledOut]]:
+        """Return what is ruled out by what closed the way: its words, its probe and its place."""
+        groups: dict[tuple[str, str, Place | None], list[RuledOut]] = {}
+        for out in self.of.ruled_out:
+            groups.setdefault((out.by, out.probe, out.place), []).append(out)
+        return groups
 
     def quoted(self, place: Place) -> str:
         """Return a place as grep prints it: path, line and the very text."""

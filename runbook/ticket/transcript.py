@@ -84,7 +84,8 @@ class Proof(msgspec.Struct, frozen=True):
 class CauseLine(msgspec.Struct, frozen=True):
     """A cause with its standing ("confirmed", "possible"), its rank from 1, and what the flow says to do about it.
 
-    open: undecided questions on the way to a possible cause. consequences: titles of what follows from it.
+    open: undecided questions on the way to a possible cause. led: something that went wrong leads there. consequences:
+    titles of what follows from it.
     """
 
     rank: int
@@ -101,6 +102,7 @@ class CauseLine(msgspec.Struct, frozen=True):
     actions: tuple[Do, ...] = ()
     verify: tuple[str, ...] = ()
     open: int = 0
+    led: bool = False
 
 
 class Number(msgspec.Struct, frozen=True):
@@ -209,7 +211,10 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """Something that happened. source: "log" for a line of evidence, "session" for what people did."""
+    """Something that happened. source: "log" for a line of evidence, "session" for what people did.
+
+    time: seconds since the epoch; of a log, by its own clock as if that were UTC, for its lines tell no zone.
+    """
 
     time: float
     source: str

@@ -68,6 +68,10 @@ def parse_address(words: str) -> Address:
         raise UsageError(
             "an address holds no login and no token", "leave out what stands before @, and put it into the environment"
         )
+    if "?" in words:
+        _wrong(
+            words, "it holds a query, which belongs to no place and may hold a token", "leave out what begins with ?"
+        )
     if not words.isprintable() or " " in words:
         _wrong(words, "it holds a blank or a control character", SYNTAX)
     before, sharp, item = words.partition("#")
@@ -120,10 +124,8 @@ def _site(words: str, rest: str) -> tuple[str, str]:
             f"the site {site!r} names no host, or no port that there is",
             "write https://HOST or https://HOST:PORT",
         )
-    if parts.query or "?" in rest or "\\" in rest:
-        _wrong(
-            words, f"the site {site.partition('?')[0]!r} holds more than host and path", "leave out what begins with ?"
-        )
+    if "\\" in rest:
+        _wrong(words, f"the site {site!r} holds more than host and path", "leave out the backslash")
     if parts.scheme != "https" and not (parts.scheme == "http" and _is_loopback(parts)):
         _wrong(
             words,
@@ -142,4 +144,4 @@ def _is_loopback(parts: SplitResult) -> bool:
 
 
 def _wrong(words: str, why: str, hint: str) -> NoReturn:
-    raise UsageError(f"{words.partition('?')[0]}: {why.partition('?')[0]}", hint)
+    raise UsageError(f"{words.partition('?')[0]}: {why}", hint)

@@ -3,9 +3,9 @@
 It is the folder `outbox` in the user's state directory, beside the sessions kept there; wherever else sessions are
 kept, for others to go on with, what is to be sent with one's own token stays with oneself. An entry is a folder in it
 with one file, `entry.json`, and the lock of whoever is sending it. Invariants: an entry is whole on the disk when `put`
-and `Held.save` return, mode 0600; it holds finished texts and no token; what is to be sent never changes, only what was
-done is added, so that a sender that was killed goes on where it stopped; an entry that somebody else could have written
-is not sent, for it could take a token to a place of their choice.
+and `Held.save` return, mode 0600; it holds finished texts and no token; what is to be sent never changes once any of it
+is posted, only what was done is added, so that a sender that was killed goes on where it stopped; an entry that
+somebody else could have written is not sent, for it could take a token to a place of their choice.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Content(msgspec.Struct, frozen=True):
-    """What is to be sent; it never changes.
+    """What is to be sent.
 
     to: the address. format: layout of the texts. session: id of the session it is of. files: what the steps attach.
     """
@@ -72,6 +72,8 @@ class Entry(msgspec.Struct, frozen=True):
     made: seconds since the epoch. digest: of the content. done: for each step that was done, what links to it. item:
     the ticket in the tracker once it is known. url: where a person reads it. tries: how often it was begun to send it.
     state: `refused` when the tracker or its login has to be changed first. trouble: why it was not sent the last time.
+    folder: of the session, where what was posted is noted, "" for none. again: that it is another ticket of a session
+    that was posted there is wanted.
     """
 
     id: str
@@ -85,6 +87,8 @@ class Entry(msgspec.Struct, frozen=True):
     tries: int = 0
     state: Literal["waiting", "refused", "posted"] = "waiting"
     trouble: str = ""
+    folder: str = ""
+    again: bool = False
 
     @property
     def attached(self) -> tuple[str, ...]:

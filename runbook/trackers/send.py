@@ -4,7 +4,7 @@
 `resume` wait for the network, so a user interface calls them on a worker thread; they touch nothing but the outbox and
 call `report` on that thread. Invariants: what is posted is what the plan shows; an entry is on the disk before the
 first connection; a step that may have been done is looked for before it is done again, and when it cannot be told
-whether it was, nothing is posted.
+whether it was, nothing is posted; a session gets a second ticket at one place only when that is asked for.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 
-from runbook.errors import UsageError
+from runbook.errors import SessionError, UsageError
 from runbook.text import Text, sanitise
 from runbook.ticket.export import write_private
 from runbook.ticket.outgoing import Attachment
@@ -27,7 +27,20 @@ from runbook.ticket.transcript import Hidden
 from runbook.trackers import layout
 from runbook.trackers.address import Address
 from runbook.trackers.model import Attaches, Kind, Posted, Tracker
-from runbook.trackers.outbox import Content, Entry, Held, Step, hold, new_entry, outbox_dir, put, read
+from runbook.trackers.outbox import (
+    Content,
+    Entry,
+    Held,
+    Step,
+    digest_of,
+    entries,
+    hold,
+    new_entry,
+    outbox_dir,
+    put,
+    read,
+)
+from runbook.trackers.posted import check_first, keep
 from runbook.trackers.ready import Ready
 from runbook.trackers.registry import place_of
 from runbook.trackers.tokens import Veil, secrets_for
@@ -54,7 +67,8 @@ Wait = Callable[[float], None]
 class Plan:
     """What would be sent, and where.
 
-    kept: files that the tracker does not take, which stay in the session's folder under the names in the body.
+    kept: files that the tracker does not take, which stay in the session's folder under the names in the body. over:
+    digest of what waits in the outbox under the same id and is replaced, "" for a new entry.
     """
 
     kind: Kind
@@ -62,13 +76,14 @@ class Plan:
     entry: Entry
     kept: tuple[Attachment, ...]
     hidden: tuple[Hidden, ...]
+    over: str = ""
 
 
-def plan(ready: Ready, kind: Kind, address: Address, *, now: float) -> Plan:
+def plan(ready: Ready, kind: Kind, address: Address, *, now: float, again: bool = False) -> Plan:
     """Return what sending a ticket to an address means. Touches neither disk nor network.
 
-    kind, address: as `registry.place_of` gives them. now: seconds since the epoch. Raises UsageError when the tracker
-    cannot take something that was asked for.
+    kind, address: as `registry.place_of` gives them. now: seconds since the epoch. again: another ticket is wanted of
+    a session that was posted there. Raises UsageError when the tracker cannot take something that was asked for.
     """
     if ready.labels and (address.item or not kind.labels):
         what = "a comment has no labels" if address.item else f"a ticket in {kind.title} gets no labels this way"
@@ -96,7 +111,7 @@ def plan(ready: Ready, kind: Kind, address: Address, *, now: float) -> Plan:
     whole = len(layout.marked(text, layout.new_mark(), format)) + linked <= kind.limit
     first, *rest = [text] if whole else layout.pieces(text, max(room - linked, layout.ROOM) if room else 0, format)
     if rest:
-        first, *rest = layout.numbered(outgoing.title, [first, *rest], ready.language)
+        first, *rest = layout.numbered(ready.session, [first, *rest], ready.language)
     attach = tuple(Step("attach", file=number) for number in range(len(files)))
     posts = (
         Step("comment" if address.item else "create", first, layout.new_mark()),
@@ -111,7 +126,32 @@ def plan(ready: Ready, kind: Kind, address: Address, *, now: float) -> Plan:
         steps=(*attach, *posts) if kind.attaches is Attaches.FIRST else (*posts, *attach),
         files=tuple(files),
     )
-    return Plan(kind, address, new_entry(content, now), tuple(kept), ready.hidden)
+    entry = msgspec.structs.replace(new_entry(content, now), again=again)
+    return Plan(kind, address, entry, tuple(kept), ready.hidden)
+
+
+def settled(plan: Plan, session: str | os.PathLike[str], *, outbox: Path | None = None) -> Plan:
+    """Return the plan as it fits what the session and the outbox hold already. Reads them, and changes nothing.
+
+    What waits in the outbox for the same place, and of which nothing is posted as far as is known, is replaced: the
+    plan gets its id, and its mark, by which a post whose answer was lost is found. Raises UsageError when the session
+    has a ticket there and no other one is wanted.
+    """
+    box, new = outbox or outbox_dir(), plan.entry
+    check_first(new, session, box)
+    for old in entries(box):
+        if not isinstance(old, Entry) or old.url or old.state == "posted":
+            continue
+        if (old.content.to, old.content.session) != (new.content.to, new.content.session):
+            continue
+        number = _first_post(new)
+        mark = old.content.steps[_first_post(old)].mark
+        steps = list(new.content.steps)
+        steps[number] = msgspec.structs.replace(steps[number], mark=mark)
+        content = msgspec.structs.replace(new.content, steps=tuple(steps))
+        entry = Entry(old.id, old.made, content, digest_of(content), tries=old.tries, again=new.again)
+        return replace(plan, entry=entry, over=old.digest)
+    return plan
 
 
 def post(
@@ -127,16 +167,24 @@ def post(
 
     session: folder in which files are kept that the tracker does not take. environment: where tokens are looked for
     before the keyring. report: told what is being done. wait: called with seconds to pause; it may raise to give up.
-    Raises UsageError, and nothing is in the outbox, when a token or a library is missing; TrackerError when it was not
-    sent (whole): the entry stays in the outbox, and `again` says whether the same may be tried later.
+    Raises UsageError, and nothing new is in the outbox, when a token or a library is missing or the session has a
+    ticket there; TrackerError when it was not sent (whole): the entry stays in the outbox, and `again` says whether the
+    same may be tried later.
     """
+    box, new = outbox or outbox_dir(), plan.entry
+    check_first(new, session, box)
     way = _open(plan.kind, plan.address, environment)
     for file in plan.kept:
         path = os.path.join(session, f"{plan.entry.id}-{os.path.basename(file.name)}")
-        write_private(path, file.content, overwrite=False)
-    begun = msgspec.structs.replace(plan.entry, tries=1, item=plan.address.item)
-    with put(outbox or outbox_dir(), begun) as held:
-        return _send(held, way, first=True, report=report, wait=wait)
+        write_private(path, file.content, overwrite=bool(plan.over))
+    folder = os.path.abspath(session)
+    begun = msgspec.structs.replace(new, tries=new.tries + 1, item=plan.address.item, folder=folder)
+    with hold(box, new.id) if plan.over else put(box, begun) as held:
+        if plan.over:
+            if held.entry.digest != plan.over or held.entry.url:
+                raise UsageError(f"{new.id}: the entry was changed meanwhile", "look again: slime-runbook outbox list")
+            held.save(begun)
+        return _send(held, way, first=new.tries == 0, report=report, wait=wait)
 
 
 def resume(
@@ -159,6 +207,8 @@ def resume(
             return held.entry
         if held.entry.content.to != str(address):
             raise UsageError(f"{held.entry.content.to}: the entry was changed meanwhile", "look at it again")
+        if not held.entry.url:
+            check_first(held.entry, held.entry.folder, folder, f"take it out: slime-runbook outbox drop {id}")
         way = _open(kind, address, environment)
         first = held.entry.tries == 0
         held.save(msgspec.structs.replace(held.entry, tries=held.entry.tries + 1, item=held.entry.item or address.item))
@@ -196,14 +246,26 @@ def _send(held: Held, way: _Way, *, first: bool, report: Report | None, wait: Wa
     try:
         for number in range(start, total):
             say(_words(held.entry, number))
-            maybe_done = not first and number == start
+            maybe_done = not first and number in (start, _first_post(held.entry))
             _done(held, _step(held.entry, way, look=maybe_done, say=say, wait=wait))
+            _note(held.entry, say)
     except TrackerError as error:
         state = "waiting" if error.again else "refused"
         held.save(msgspec.structs.replace(held.entry, state=state, trouble=error.message))
         raise
     held.save(msgspec.structs.replace(held.entry, state="posted", trouble=""))
+    _note(held.entry, say)
     return held.entry
+
+
+def _note(entry: Entry, say: Report) -> None:
+    """Note in the session where its ticket is; that it cannot be noted does not undo the post."""
+    if entry.url and entry.folder:
+        try:
+            keep(entry.folder, entry)
+        except SessionError as error:
+            words = f"it is posted, but the session does not say so: {error.message}"
+            say(Text(words, f"已提交，但会话中没有记录：{error.message}"))
 
 
 def _done(held: Held, result: Posted | str) -> None:

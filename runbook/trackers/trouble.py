@@ -8,6 +8,7 @@ frames, with the server's words sanitised, cut and without secrets.
 from __future__ import annotations
 
 import email.utils
+import logging
 import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeVar
@@ -55,14 +56,19 @@ Reader = Callable[[Exception], "Answer | None"]
 def guarded(call: Callable[[], T], where: str, veil: Veil, read: Reader, credentials: str) -> T:
     """Return what `call` returns; raise TrackerError for whatever it raises.
 
-    where: the tracker in words. credentials: names of the variables that log in.
+    where: the tracker in words. credentials: names of the variables that log in. What the client libraries log
+    meanwhile is not heard: they quote what a server sent, and with it whatever it echoes.
     """
+    heard = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
     try:
         return call()
     except RunbookError:
         raise
     except Exception as error:
         trouble = _trouble(error, where, veil, read, credentials)
+    finally:
+        logging.disable(heard)
     raise trouble
 
 

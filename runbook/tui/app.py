@@ -250,7 +250,12 @@ class RunbookApp(App[Desk]):
         return self.view().word(key, **values)
 
     def say(self, words: str, *, bad: bool = False) -> None:
-        """Show words in a corner for a while."""
+        """Show words in a corner for a while, or in the dialog that is open."""
+        from runbook.tui.dialogs import Dialog
+
+        if isinstance(self.screen, Dialog):
+            self.screen.tell(sanitise(words))
+            return
         self.notify(sanitise(words), severity="error" if bad else "information", markup=False, timeout=6)
 
     def copy_to_clipboard(self, text: str) -> None:

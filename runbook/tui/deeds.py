@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -129,7 +130,13 @@ class Deeds:
 
 
 def why(error: BaseException) -> str:
-    """Return an error in words that are safe to draw, with its remedy."""
+    """Return an error in words that are safe to draw, with its remedy.
+
+    One that nobody foresaw is told by its kind and the place where it arose: its text may quote a login.
+    """
     if isinstance(error, RunbookError):
         return sanitise(f"{error.message}  {error.hint}".strip())
-    return sanitise(str(error) or type(error).__name__)
+    if isinstance(error, OSError | ImportError):
+        return sanitise(str(error) or type(error).__name__)
+    place = "".join(f" ({frame.name}, line {frame.lineno})" for frame in traceback.extract_tb(error.__traceback__)[-1:])
+    return sanitise(type(error).__name__ + place)

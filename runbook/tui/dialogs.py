@@ -31,6 +31,7 @@ class Dialog(ModalScreen[str | None]):
     Dialog Rows { height: auto; max-height: 16; min-height: 1; background: $ink-resting; }
     Dialog Input { border: none; height: 1; padding: 0; background: $ink-cursor; margin: 1 0; }
     Dialog VerticalScroll { height: auto; max-height: 100%; scrollbar-size-vertical: 1; }
+    Dialog #told { display: none; }
     Dialog:nocolor Input { text-style: underline; }
     """
 
@@ -49,10 +50,17 @@ class Dialog(ModalScreen[str | None]):
             yield from self.body()
             if self._hint:
                 yield Static(Content.styled(self._hint, self.view.ink.dim), id="hint", markup=False)
+            yield Static(id="told", markup=False)
 
     def body(self) -> ComposeResult:
         """Lay out what is between title and hint."""
         yield from ()
+
+    def tell(self, words: str) -> None:
+        """Show what is going on in a line of the dialog: a toast would cover it. words: safe to draw."""
+        line = self.query_one("#told", Static)
+        line.update(Content.styled(words, self.view.ink.warn))
+        line.display = True
 
     def action_leave(self) -> None:
         """Leave without effect."""

@@ -19,8 +19,9 @@ from runbook.session.following import Follower, News
 from runbook.session.lock import Holder
 from runbook.session.log import Reading
 from runbook.session.opening import give_way, take_over
-from runbook.text import Text, sanitise
+from runbook.text import Text
 from runbook.tui.actions import key_of
+from runbook.tui.deeds import why
 from runbook.tui.words import word
 from runbook.whereabouts import moment
 
@@ -60,23 +61,22 @@ class Handing:
         complained = ""
         while not self._over.wait(LOOK if looks else 0.0):
             looks += 1
-            if not desk.reads:
-                if looks % CHECK == 0 and not desk.held() and not desk.reads:
-                    self.app.inbox.put(lambda: self.lost(None))
-                continue
             follower = self._follower
             try:
-                if follower is None:
+                if not desk.reads:
+                    if looks % CHECK == 0 and not desk.held() and not desk.reads:
+                        self.app.inbox.put(lambda: self.lost(None))
+                elif follower is None:
                     follower = Follower(desk.folder)
                     self.app.inbox.put(lambda follower=follower: self._caught_up(follower))
                 else:
                     news = follower.look()
                     self.app.inbox.put(lambda follower=follower, news=news: self._heard(follower, news))
-            except RunbookError as error:
-                if error.message != complained:
-                    complained = error.message
-                    said = Text(sanitise(error.message), sanitise(error.message))
-                    self.app.inbox.put(lambda said=said: self._say(said))
+            except (RunbookError, OSError) as error:
+                words = why(error)
+                if words != complained:
+                    complained = words
+                    self.app.inbox.put(lambda words=words: self.app.say(words, bad=True))
 
     def _word(self, key: str, /, **values: object) -> str:
         return word(key, self.app.desk.language, **values)
@@ -154,7 +154,7 @@ class Handing:
             return
         view = self.app.view()
         last = self.app.desk.state.changed
-        said = view.word("take_over_hint", ago=_ago(time.time() - last), time=moment(last))
+        said = view.word("take_over_hint", ago=_ago(time.time() - last).say(view.language), time=moment(last))
         choices = [(key, Content(view.word(key))) for key in ("take_over_no", "take_over_yes")]
         title = view.word("take_over_title", who=self._who(holder))
         self.app.push_screen(
@@ -174,6 +174,8 @@ class Handing:
         self.app.refresh_view()
 
 
-def _ago(seconds: float) -> str:
+def _ago(seconds: float) -> Text:
     """Return how long ago something was, in minutes or seconds."""
-    return f"{int(seconds // 60)} min" if seconds >= 120 else f"{max(0, int(seconds))} s"
+    if seconds >= 120:
+        return Text(f"{int(seconds // 60)} min", f"{int(seconds // 60)} 分钟")
+    return Text(f"{max(0, int(seconds))} s", f"{max(0, int(seconds))} 秒")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from runbook.errors import RedactionError, RunbookError
+from runbook.errors import RedactionError
 from runbook.session import events as ev
 from runbook.session.desk import Desk
 from runbook.text import sanitise
@@ -60,8 +60,12 @@ class Leaving:
 
     @cached_property
     def folder(self) -> str:
-        """Return the session's folder, or one of its own for a session that has none."""
-        return self.desk.folder or tempfile.mkdtemp(prefix="runbook-")
+        """Return the session's folder, or an empty one for a session that has none, which goes with this object."""
+        return self.desk.folder or self._nowhere.name
+
+    @cached_property
+    def _nowhere(self) -> tempfile.TemporaryDirectory[str]:
+        return tempfile.TemporaryDirectory(prefix="runbook-")
 
     @cached_property
     def _aside(self) -> str:
@@ -69,11 +73,17 @@ class Leaving:
 
     @property
     def place(self) -> str:
-        """Return where tickets are written: the session's folder, but one of its own for somebody who only reads."""
-        return self._aside if self.desk.reads else self.folder
+        """Return where tickets are written: the session's folder; where that is another's, or nowhere, the current one.
 
-    def draft(self, done: Callable[[Draft | str], None], *, fresh: bool = False) -> None:
-        """Make the draft of the session as it is now; `done` gets it, or why there is none.
+        Where that may not be written, or is in the run, it is a new folder among the temporary ones.
+        """
+        if self.desk.folder and not self.desk.reads:
+            return self.desk.folder
+        here = os.getcwd()
+        return here if os.access(here, os.W_OK) and not inside(here, self.desk.state.root) else self._aside
+
+    def draft(self, done: Callable[[Draft | str], None], format: str, *, fresh: bool = False) -> None:
+        """Make the draft of what leaves in a format as the session is now; `done` gets it, or why there is none.
 
         fresh: with what the session keeps of choices by now, which another command may have added to.
         """
@@ -82,7 +92,7 @@ class Leaving:
         def read(result: Any) -> None:
             if isinstance(result, Choices):
                 self.chosen = result
-                self._make(result, done)
+                self._make(result, format, done)
             else:
                 done(why(result))
 
@@ -90,13 +100,21 @@ class Leaving:
             folder = self.folder
             self._hands.do(lambda: choices(folder), read)  # in its turn, after choices that are still to be kept
         else:
-            self._make(self.chosen, done)
+            self._make(self.chosen, format, done)
 
-    def _make(self, chosen: Choices, done: Callable[[Draft | str], None]) -> None:
+    def _make(self, chosen: Choices, format: str, done: Callable[[Draft | str], None]) -> None:
         def make() -> None:
-            from runbook.ticket.export import draft_of
+            from runbook.bundle.form import FORMAT
 
-            draft = draft_of(self.desk, self.folder, hide=chosen.hide, kept=False)
+            draft: Draft
+            if format == FORMAT:
+                from runbook.bundle.write import bundle_draft
+
+                draft = bundle_draft(self.desk, self.folder, hide=chosen.hide, kept=False)
+            else:
+                from runbook.ticket.export import draft_of
+
+                draft = draft_of(self.desk, self.folder, hide=chosen.hide, kept=False)
             draft.work_out()
             self.tell(lambda: done(draft))
 
@@ -113,17 +131,17 @@ class Leaving:
 
     def write(self, draft: Draft, format: str, done: Callable[[Outcome], None]) -> None:
         """Write the ticket that a draft makes in a format; `done` gets what came of it."""
-        chosen, place, keep_key = self.chosen, self.place, not self.desk.reads
+        chosen, place, keep_key = self.chosen, self.place, bool(self.desk.folder) and not self.desk.reads
 
         def make() -> None:
-            from runbook.bundle.form import FORMAT
+            from runbook.bundle.draft import BundleDraft
             from runbook.ticket.export import finished, free_name, put
 
-            hide, drop = (chosen.hide, chosen.drop) if chosen is not None else ((), ())
-            if format == FORMAT:
-                from runbook.bundle.write import prepare_bundle
+            drop = chosen.drop if chosen is not None else ()
+            if isinstance(draft, BundleDraft):
+                from runbook.bundle.write import finished_bundle
 
-                leaving = prepare_bundle(self.desk, self.folder, hide=hide, drop=drop, keep_key=keep_key)
+                leaving = finished_bundle(self.desk, draft, self.folder, drop=drop, keep_key=keep_key)
             else:
                 leaving = finished(draft, format, self.folder, drop=drop, keep_key=keep_key)
             paths = tuple(str(path) for path in put(leaving, free_name(place, leaving.suffix)))
@@ -149,12 +167,15 @@ class Leaving:
         self._hands.do(lambda: None, lambda _: then())
 
     def apart(self, work: Callable[[], None], failed: Callable[[BaseException], None]) -> None:
-        """Do work on a thread of its own: it computes, and must hold up neither the screen nor the journal."""
+        """Do work on a thread of its own: it computes, and must hold up neither the screen nor the journal.
+
+        failed: gets whatever it raised, for who waits must hear of it.
+        """
 
         def run() -> None:
             try:
                 work()
-            except (RunbookError, OSError, ImportError) as error:
+            except Exception as error:  # handed to the person, whatever it is: who waits would wait for ever
                 self.tell(lambda error=error: failed(error))  # type: ignore[misc]
 
         threading.Thread(target=run, name="export", daemon=True).start()
@@ -162,6 +183,12 @@ class Leaving:
     def _check(self, result: Any) -> None:
         if isinstance(result, BaseException):
             self._trouble(result)
+
+
+def inside(folder: str, root: str) -> bool:
+    """Return whether a folder is the run in `root` or lies in it."""
+    run = os.path.realpath(root) if root else ""
+    return bool(run) and os.path.isdir(run) and os.path.commonpath((run, os.path.realpath(folder))) == run
 
 
 def refused(error: BaseException) -> Outcome:

@@ -11,13 +11,13 @@ from runbook.text import sanitise
 from runbook.tui import paint
 from runbook.tui.actions import key_of
 from runbook.tui.view import View
-from runbook.whereabouts import WIDTH, note_head
+from runbook.whereabouts import IN_TICKET, note_head
 
 
 def where_text(view: View, unwritten: Sequence[str], width: int) -> Content:
     """Return where the session stands, then what was not written, then the notes, the latest first."""
     ink = view.ink
-    blocks = [paint.lines(*(paint.wrapped(Content(line), width) for line in view.whereabouts(max(width, WIDTH))))]
+    blocks = [paint.lines(*(paint.wrapped(Content(line), width) for line in view.whereabouts(IN_TICKET)))]
     if view.held:
         blocks.append(Content.styled(sanitise(view.held), ink.warn))
     if unwritten:

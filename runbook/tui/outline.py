@@ -2,14 +2,17 @@
 
 A flow is mostly one line of checks with causes beside it. So the branch with the most nodes ahead goes on at the same
 depth (the spine) and the others stand indented above its continuation; a check that several branches share is drawn
-once, on the outermost line that leads to it, and only named elsewhere.
+once, on the outermost line that leads to it, and only named elsewhere. An end that several checks share hangs below
+each of them: `home` tells which of these lines stands for it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from runbook.flow.model import Flow
+from runbook.session.state import SessionState
 
 
 @dataclass(frozen=True)
@@ -80,3 +83,43 @@ def visible(lines: tuple[Line, ...], folded: frozenset[str]) -> tuple[Line, ...]
         if line.node in folded and not line.again:
             skip = line.inside
     return tuple(result)
+
+
+def home(lines: Sequence[Line], node: str, parent: str) -> int:
+    """Return the place of the line that stands for `node`, -1 for none.
+
+    parent: from which the way comes, "" when no way is known. A check stands where it is drawn in full.
+    """
+    places = [place for place, line in enumerate(lines) if line.node == node]
+    full = next((place for place in places if not lines[place].again), -1)
+    if full < 0 or lines[full].inside:
+        return full
+    return next((place for place in places if parent and lines[place].parent == parent), full)
+
+
+def came_from(flow: Flow, state: SessionState, nodes: Iterable[str]) -> dict[str, str]:
+    """Return for each of `nodes` the check from which the walk, else the evidence, comes to it; others are left out.
+
+    Of several checks whose answer leads there, one to which the way from the start leads, else the first by name.
+    """
+    said = {step.node: step.answer for step in state.walk(flow.flow).steps}
+    found = {name: state.decision(flow, name).answer or "" for name in flow.reach(flow.start)}
+    walked, proven = _leads(flow, {**found, **said}), _leads(flow, found)
+    ways = {node: _before(flow, walked, node) or _before(flow, proven, node) for node in nodes}
+    return {node: way for node, way in ways.items() if way}
+
+
+def _leads(flow: Flow, answers: Mapping[str, str]) -> dict[str, str]:
+    """Return where the answers lead."""
+    branches = {name: flow.nodes[name].branches for name in answers if name in flow.nodes}
+    return {name: out[answers[name]] for name, out in branches.items() if answers[name] in out}
+
+
+def _before(flow: Flow, leads: Mapping[str, str], node: str) -> str:
+    here, seen = flow.start, set[str]()
+    while here in leads and here not in seen:
+        seen.add(here)
+        if leads[here] == node:
+            return here
+        here = leads[here]
+    return min((name for name, target in leads.items() if target == node), default="")

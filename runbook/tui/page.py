@@ -11,12 +11,15 @@ from textual.widgets import Static
 from runbook.text import sanitise
 from runbook.tui.action import Action
 from runbook.tui.actions import of_scopes, show_key
-from runbook.tui.paint import left_cut
+from runbook.tui.paint import cut, left_cut
 from runbook.tui.view import View
 from runbook.tui.wishes import WRITES
 
 MINIMUM = (60, 20)
 """Columns and rows below which nothing useful fits."""
+
+PLACE_LEAST = 12
+"""Cells that the place keeps in the head beside what is said at its right end, which gives way after that."""
 
 
 class Page(Screen[None]):
@@ -128,10 +131,12 @@ class Page(Screen[None]):
             left = Content.assemble(left, (dot + view.word("bundle"), ink.warn))
         place = self.where(view)
         if place:
-            left = Content.assemble(left, (dot, ink.dim), place)
+            room = max(PLACE_LEAST, width - left.cell_length - right.cell_length - len(dot) - 2)
+            left = Content.assemble(left, (dot, ink.dim), cut(Content(place), room, view.signs))
         room = width - left.cell_length - right.cell_length - 6
         if root and room > 8:
             left = Content.assemble(left, (dot + left_cut(root, room, view.signs), ink.dim))
+        right = cut(right, max(1, width - left.cell_length - 1), view.signs)
         gap = width - left.cell_length - right.cell_length
         return Content.assemble(left, " " * max(1, gap), right).truncate(width)
 

@@ -112,7 +112,7 @@ def measurement_rows(view: View, measurements: Iterable[Measurement], width: int
 
 def table_block(view: View, table: Table, width: int) -> Content:
     """Return a table in aligned columns, cut to the pane."""
-    ink = view.ink
+    ink, table = view.ink, table.said(view.language)
     shown = [tuple(view.safe(cell, CELL_LIMIT) for cell in row) for row in table.rows[:ROW_LIMIT]]
     head = tuple(view.safe(column, CELL_LIMIT) for column in table.columns)
     cells = [Content(cell).cell_length for cell in head]

@@ -15,6 +15,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
+from runbook.bundle.form import FORMAT
 from runbook.clipboard import sequence
 from runbook.text import sanitise
 from runbook.tui import paint
@@ -57,6 +58,7 @@ class PreviewScreen(Page):
         """Show what leaves in `format`, one of `formats`."""
         super().__init__()
         self.leaving, self.format, self.formats = leaving, format, formats
+        self._chosen = format if format != formats[0] else ""  # the first is what stands at the cursor
         self.draft: Draft | None = None
         self.dropped: frozenset[str] = frozenset()
         self.shown = Shown.of(())
@@ -105,10 +107,11 @@ class PreviewScreen(Page):
         """Make the draft anew, and do `then` once it is shown."""
         self.busy, self._error = True, ""
         self._about()
-        self.leaving.draft(lambda draft: self._take(draft, then), fresh=self.draft is None)
+        format = self.format
+        self.leaving.draft(lambda draft: self._take(draft, then, format), format, fresh=self.draft is None)
 
-    def _take(self, draft: Draft | str, then: Callable[[], None] | None) -> None:
-        if not self.is_attached:
+    def _take(self, draft: Draft | str, then: Callable[[], None] | None, format: str) -> None:
+        if not self.is_attached or format != self.format:  # of another format, which was chosen meanwhile
             return
         self.busy = False
         if isinstance(draft, str):
@@ -161,14 +164,13 @@ class PreviewScreen(Page):
         event.stop()
 
     def action_drop(self) -> None:
-        """Leave the cursor's line out, or take it back, and go to the next line."""
+        """Leave the cursor's line out, or take it back."""
         line, draft, chosen = self.shown.at(self.rows.cursor), self.draft, self.leaving.chosen
         if line is None or draft is None or chosen is None:
             return
         texts = draft.texts([line])
         self.leaving.choose(chosen.keeping(texts) if line.text in self.dropped else chosen.dropping(texts))
         self._draw()
-        self.rows.action_down()
 
     def action_next_hidden(self) -> None:
         """Go to the next line in which something is hidden."""
@@ -235,7 +237,11 @@ class PreviewScreen(Page):
         self.app.push_screen(Choose(self.view, self.view.word("format_title"), choices), self._turn)
 
     def _turn(self, format: str | None) -> None:
-        self.format = format or self.format
+        """Take another format; a bundle has lines that its ticket has not."""
+        before = self.format
+        self.format, self._chosen = format or before, format or self._chosen
+        if before != self.format and FORMAT in (before, self.format):
+            self._prepare()
         self._about()
 
     def action_write(self) -> None:
@@ -251,7 +257,7 @@ class PreviewScreen(Page):
         from runbook.tui.sending import Sending
 
         if self.draft is not None and not self.busy:
-            Sending(self, self.leaving, self.format, lambda: self._leave(None)).begin()
+            Sending(self, self.leaving, self._chosen, lambda: self._leave(None)).begin()
 
     def _write(self, *, copy: bool) -> None:
         if self.draft is None or self.busy or self.view is None:

@@ -22,6 +22,17 @@ PREVIEW_ACTIONS = (
     ),
     _a(
         "preview",
+        "send",
+        "s",
+        ("send", "发送"),
+        (
+            "Send it to a tracker: an address, then what would go, then a second question.",
+            "发送到工单系统：先输入地址，再显示将要发送的内容并再次确认。",
+        ),
+        foot=True,
+    ),
+    _a(
+        "preview",
         "hide",
         "h",
         ("hide word", "隐藏词"),
@@ -85,17 +96,6 @@ PREVIEW_ACTIONS = (
         (
             "Write the ticket, and offer it to the terminal's clipboard as well.",
             "写出工单，并提供给终端剪贴板。",
-        ),
-        foot=True,
-    ),
-    _a(
-        "preview",
-        "send",
-        "s",
-        ("send", "发送"),
-        (
-            "Send it to a tracker: an address, then what would go, then a second question.",
-            "发送到工单系统：先输入地址，再显示将要发送的内容并再次确认。",
         ),
         foot=True,
     ),

@@ -31,6 +31,8 @@ class Recalling:
         self._entries: tuple[Entry, ...] = ()
         self._kept: frozenset[str] = frozenset()
         self._words: tuple[tuple[object, ...], Words] | None = None
+        self._wanted: tuple[object, ...] | None = None
+        self._runs: Mapping[str, str] | None = None
         self.trouble: Text | None = None
 
     def load(self) -> None:
@@ -41,18 +43,30 @@ class Recalling:
             self._entries = store.read(os.path.dirname(os.path.abspath(self._desk.folder)))
 
     def words(self, report: Report, language: str) -> Words:
-        """Return what the ledger says of the confirmed causes, by cause."""
+        """Return what the ledger says of the confirmed causes, by cause; nothing until their run is known.
+
+        The files that prove them are read for that, on another thread; what comes of it is drawn with the next view.
+        """
         if not self._entries or not report.confirmed:
             return {}
         from runbook.ledger.fingerprint import fingerprint
-        from runbook.ledger.lookup import of_entries
+        from runbook.ledger.lookup import of_entries, runs_of
         from runbook.ledger.telling import told
 
-        key = (language, *map(fingerprint, report.confirmed))
+        prints = tuple(map(fingerprint, report.confirmed))
+        if prints != self._wanted:
+            self._wanted, self._runs, root = prints, None, self._desk.state.root
+            self._hands.do(lambda: runs_of(report, root), self._found)
+        if self._runs is None:
+            return {}
+        key = (language, *prints)
         if self._words is None or self._words[0] != key:
-            found = of_entries(self._entries, report, self._desk.session_id)
+            found = of_entries(self._entries, report, self._desk.session_id, self._runs)
             self._words = (key, {cause: told(seen, time.time(), language) for cause, seen in found.items()})
         return self._words[1]
+
+    def _found(self, runs: Any) -> None:
+        self._runs = runs if isinstance(runs, dict) else {}
 
     def settle(self, report: Report) -> None:
         """Enter what is confirmed, when that is not what was entered last; call it when nothing is being asked."""

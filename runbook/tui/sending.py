@@ -17,11 +17,10 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from runbook.errors import RunbookError
 from runbook.session import events as ev
 from runbook.text import Text, sanitise
 from runbook.tui.deeds import why
-from runbook.tui.dialogs import Ask, Choose, Written
+from runbook.tui.dialogs import Ask, Choose, Dialog, Written
 from runbook.tui.leaving import Leaving
 from runbook.tui.page import Page
 from runbook.tui.view import View
@@ -65,7 +64,7 @@ class Sending:
     """The way to a tracker from one page. left: called when all is done."""
 
     def __init__(self, page: Page, leaving: Leaving, format: str, left: Callable[[], None]) -> None:
-        """Send what `leaving` makes; format: of the preview, taken where the tracker shows it."""
+        """Send what `leaving` makes; format: that the person chose, "" for none; taken where the tracker shows it."""
         self._page, self._leaving, self._format, self._left = page, leaving, format, left
 
     def begin(self) -> None:
@@ -82,6 +81,11 @@ class Sending:
         if self._page.view is not None:
             self._page.notify(self._page.view.word(key, **values), markup=False)
 
+    def _push(self, dialog: Dialog, then: Callable[[str | None], None] | None = None) -> None:
+        """Show a dialog without the words on the way to it, which would cover it."""
+        self._page.app.clear_notifications()
+        self._page.app.push_screen(dialog, then)
+
     def _plan(self, words: str | None) -> None:
         if not words:
             return
@@ -90,12 +94,13 @@ class Sending:
             from runbook.trackers.describe import describe
             from runbook.trackers.ready import ready
             from runbook.trackers.registry import place_of
-            from runbook.trackers.send import plan
+            from runbook.trackers.send import plan, settled
 
             leaving = self._leaving
             kind, address = place_of(words)
             format = self._format if self._format in kind.formats else ""
-            planned = plan(ready(leaving.desk, leaving.folder, kind, format=format), kind, address, now=time.time())
+            finished = ready(leaving.desk, leaving.folder, kind, format=format)
+            planned = settled(plan(finished, kind, address, now=time.time()), leaving.folder)
             _, *lines = describe(planned, os.environ, leaving.desk.language)  # the first names an option of the CLI
             leaving.tell(lambda: self._ask(planned, lines, str(address)))
 
@@ -105,9 +110,7 @@ class Sending:
     def _ask(self, planned: Plan, lines: Sequence[str], to: str) -> None:
         view = self._page.view
         if view is not None and self._page.is_attached:
-            self._page.app.push_screen(
-                DryRun(view, lines, to), lambda word: self._post(planned) if word == "yes" else None
-            )
+            self._push(DryRun(view, lines, to), lambda word: self._post(planned) if word == "yes" else None)
 
     def _post(self, planned: Plan) -> None:
         leaving = self._leaving
@@ -130,7 +133,7 @@ class Sending:
         if view is not None and self._page.is_attached:
             said = [Content(sanitise(entry.url))]
             dialog = Written(view, view.word("sent"), said, view.word("written_hint"))
-            self._page.app.push_screen(dialog, lambda _: self._left())
+            self._push(dialog, lambda _: self._left())
 
     def _failed(self, error: BaseException, id: str = "") -> None:
         """Say why nothing was sent, and where it is kept when it was begun."""
@@ -138,9 +141,9 @@ class Sending:
         if view is None or not self._page.is_attached:
             return
         said = [Content(why(error))]
-        if id and isinstance(error, RunbookError) and _is_kept(id):
+        if id and _is_kept(id):
             said.append(Content(view.word("in_outbox", id=id)))
-        self._page.app.push_screen(Written(view, view.word("sent_not"), said, view.word("written_hint")))
+        self._push(Written(view, view.word("sent_not"), said, view.word("written_hint")))
 
 
 def _is_kept(id: str) -> bool:

@@ -1,4 +1,8 @@
-"""The tree of a flow: every node with its mark, and what is ruled out folded away."""
+"""The tree of a flow: every node with its mark, and what is ruled out folded away.
+
+A line begins with the answer that leads to it and an arrow, where there is room. Invariant: of the lines of an end that
+several checks share, only the one on the way of the walk or the evidence carries its mark, and the cursor goes there.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +15,17 @@ from runbook.text import sanitise
 from runbook.tui.actions import bindings
 from runbook.tui.advice import mark_of
 from runbook.tui.nodetext import spoken
-from runbook.tui.outline import Line, outline, visible
+from runbook.tui.outline import Line, came_from, home, outline, visible
+from runbook.tui.paint import cut
 from runbook.tui.rows import LazyRows, Row, Rows
 from runbook.tui.view import View
 from runbook.walk import Mark
 
 SPARK_WIDTH = 8
 """Cells of the sparkline beside a node whose finding has a plot."""
+
+ANSWER_LEAST = 4
+"""Cells below which the answer that leads to a line is left out rather than cut."""
 
 
 class TreePane(Rows):
@@ -35,6 +43,7 @@ class TreePane(Rows):
         self._touched: set[str] = set()
         self._view: View | None = None
         self._here = ""
+        self._ways: dict[str, str] = {}
 
     def show_flow(self, view: View, flow: Flow) -> None:
         """Draw `flow`; when the walk has moved, the cursor goes with it."""
@@ -52,7 +61,7 @@ class TreePane(Rows):
         here = view.here(flow)
         moved = here != self._here
         self._here = here
-        self._draw(marks, here if moved or not self.key else None, centre=moved)
+        self._draw(marks, self._home(here) if moved or not self.key else None, centre=moved)
 
     def node_at_cursor(self) -> str:
         """Return the node of the cursor's line, "" when there is none."""
@@ -60,23 +69,34 @@ class TreePane(Rows):
 
     def go_to(self, node: str) -> None:
         """Put the cursor on a node, unfolding what hides it."""
-        place = next((i for i, line in enumerate(self.lines) if line.node == node and not line.again), -1)
-        if place < 0 or self._view is None or self.flow is None:
+        if self._view is None or self.flow is None or (place := self._home(node)) < 0:
             return
         around = {line.node for i, line in enumerate(self.lines[:place]) if place <= i + line.inside}
         self._touched |= around & self._folded
         self._folded -= around
-        self._draw(mark_of(self._view, self.flow), node, centre=False)
+        self._draw(mark_of(self._view, self.flow), place, centre=False)
 
-    def _draw(self, marks: dict[str, Mark], cursor: str | None, *, centre: bool) -> None:
+    def _home(self, node: str) -> int:
+        """Return the place of the line that stands for a node, -1 for none."""
+        if self._view is None or self.flow is None:
+            return -1
+        return home(self.lines, node, came_from(self.flow, self._view.state, (node,)).get(node, ""))
+
+    def _draw(self, marks: dict[str, Mark], cursor: int | None, *, centre: bool) -> None:
+        """Draw the lines that are not folded away. cursor: place of the line to go to, None to stay."""
+        view, flow = self._view, self.flow
+        if view is None or flow is None:
+            return
         lines = visible(self.lines, self._folded)
+        ends = {line.node for line in self.lines if line.again and flow.nodes[line.node].is_leaf}
+        self._ways = came_from(flow, view.state, ends)
         keys = [line.key for line in lines]
         rows = LazyRows(
             len(lines),
             lambda i: self._row(lines[i], marks[lines[i].node]),
             lambda key: keys.index(key) if key in keys else -1,
         )
-        self.set_rows(rows, cursor=cursor)
+        self.set_rows(rows, cursor=self.lines[cursor].key if cursor is not None and cursor >= 0 else None)
         if cursor is not None:
             self.move_to(self.cursor, lead=self.size.height // 3 if centre else None, tell=False)
 
@@ -97,15 +117,28 @@ class TreePane(Rows):
         verdict = view.verdict_of(node.cause) if node.cause is not None else None
         if verdict is not None and verdict in view.report.confirmed and verdict.node == line.node:
             style = f"{ink.bad} {ink.strong}".strip()
-        if line.again and not node.is_leaf:
-            content = Content.assemble((rails, ink.dim), (f"{signs.again} {name}", ink.dim))
+        elsewhere = line.parent != self._ways[line.node] if line.node in self._ways else line.again and not node.is_leaf
+        sparkline = "" if line.again else _spark(view, flow, line.node)
+        if elsewhere:
+            end = Content.styled(name, ink.dim)
+            front = Content.assemble((rails, ink.dim), (f"{signs.again} ", ink.dim))
         else:
             folded = f" {signs.folded} {line.inside}" if line.node in self._folded else ""
-            content = Content.assemble(
-                (rails, ink.dim), (f"{view.sign(sign)} ", view.role_ink(sign.role)), (name, style), (folded, ink.dim)
-            )
-        beside = Content.styled("" if line.again else _spark(view, flow, line.node), ink.accent)
-        return Row(line.key, content, Content.styled(sanitise(line.answer), ink.dim), beside=beside)
+            end = Content.assemble((name, style), (folded, ink.dim))
+            front = Content.assemble((rails, ink.dim), (f"{view.sign(sign)} ", view.role_ink(sign.role)))
+        room = self.size.width - 3 - front.cell_length - end.cell_length
+        content = Content.assemble(front, self._led(view, line, room), end)
+        return Row(line.key, content, beside=Content.styled(sparkline, ink.accent))
+
+    @staticmethod
+    def _led(view: View, line: Line, room: int) -> Content:
+        """Return the answer that leads to a line, before an arrow; in `room` cells, nothing where there are too few."""
+        arrow = Content.styled(f" {view.signs.arrow} ", view.ink.dim)
+        answer = Content.styled(sanitise(line.answer), view.ink.dim)
+        room -= arrow.cell_length
+        if not line.answer or room < min(ANSWER_LEAST, answer.cell_length):
+            return Content("")
+        return Content.assemble(cut(answer, room, view.signs), arrow)
 
     def action_fold(self) -> None:
         """Fold the branch of the cursor, or go to its parent."""

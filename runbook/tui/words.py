@@ -186,8 +186,10 @@ WORDS = {
     ),
     "send_to": Text("Send the ticket to", "发送工单到"),
     "send_to_hint": Text(
-        "github:owner/repo, gitlab:group/project, jira+https://host/PROJECT; #12 after it comments on a ticket",
-        "github:owner/repo、gitlab:group/project、jira+https://host/PROJECT；末尾加 #12 则评论该工单",
+        "github:owner/repo, gitlab:group/project, jira+https://host/PROJECT, roundup+https://host/tracker; "
+        "#12 after it comments on a ticket",
+        "github:owner/repo、gitlab:group/project、jira+https://host/PROJECT、roundup+https://host/tracker；"
+        "末尾加 #12 则评论该工单",
     ),
     "send_title": Text("Nothing was sent yet. This would be sent:", "尚未发送。将发送以下内容："),
     "send_hint": Text("Space and PgUp scroll the text", "Space 与 PgUp 滚动文本"),
@@ -200,7 +202,7 @@ WORDS = {
     "in_outbox": Text(
         "it waits in the outbox: slime-runbook outbox send {id}", "已存入发件箱：slime-runbook outbox send {id}"
     ),
-    "bundle_more": Text("and the session's journal, redacted in the same way", "以及同样脱敏的会话日志"),
+    "bundle_more": Text("with the flows as they are", "流程原样附带"),
     # browse screen
     "opening_page": Text("opening, {n} s; {key} stops", "正在打开，{n} 秒；按 {key} 停止"),
     "rows_all": Text("{n} rows", "{n} 行"),
@@ -232,7 +234,7 @@ WORDS = {
         "没有可浏览的内容：归档不含大块数据，只含被引用的内容",
     ),
     # hand-over
-    "read_only": Text("read only: held by {who} on {host} since {since}", "只读：{who}（{host}）自 {since} 起持有"),
+    "read_only": Text("read only: held by {who} since {since} on {host}", "只读：{who} 自 {since} 起持有（{host}）"),
     "holder": Text("{who} on {host} (since {since})", "{who}（{host}，自 {since} 起）"),
     "read_only_free": Text("read only: nobody holds it, {key} goes on with it", "只读：无人持有，按 {key} 继续"),
     "read_only_soon": Text("read only", "只读"),

@@ -69,6 +69,9 @@ def test_what_only_alarms_is_explained(entry: Entry, tmp_path: Path) -> None:
     assert word(finding) == "ok:none"
     (table,) = finding.tables
     assert [(row[0], row[2], row[3]) for row in table.rows] == [("2", "2", entry.means.en)]
+    chinese = table.said("zh")
+    assert chinese.columns == ("行号", "内容", "次数", "为什么无害")
+    assert chinese.rows[0][3] == entry.means.zh
 
 
 @pytest.mark.parametrize(

@@ -60,3 +60,11 @@ def test_what_is_no_restart(lines: list[str], expected: str, tmp_path: Path) -> 
 def test_healthy_logs_have_nothing_to_report(name: str) -> None:
     """A healthy log is no restart."""
     assert word(ask(resume_start, DATA / f"{name}.log")) in ("ok:not-resumed", "ok:goes-on", "unknown")
+
+
+def test_a_path_that_is_no_utf8_is_compared_all_the_same(tmp_path: Path) -> None:
+    """A file system's bytes are no text: the load from another folder is no restart, and nothing breaks."""
+    (tmp_path / "job.log").write_bytes(
+        "\n".join(SAME).encode() + b"\n" + OTHER.encode().replace(b"/ckpt/ref", b"/ckpt/r\xff") + b"\n"
+    )
+    assert word(ask(resume_start, tmp_path / "job.log")) == "ok:not-resumed"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import base64
+import importlib
 import pickle
+import sys
 from typing import Any
 
 import pytest
 
+from probes import ray_actors
 from probes.ray_actors import actors
 from tests.probes.asking import ask, word
 from tests.probes.dashboard import VANISHED, Dashboard, actor, died, job
@@ -100,3 +103,22 @@ def test_odd_causes_break_nothing(dashboard: Dashboard, cause: Any) -> None:
     dashboard.jobs(job())
     dashboard.lists("actors", actor("SGLangEngine", "DEAD", cause))
     assert ask(actors, ray=dashboard.url).verdict.decides
+
+
+def test_a_long_line_of_a_stranger_takes_no_time(dashboard: Dashboard) -> None:
+    """The expression has one repeat and sees the start of a line, so that its length does not matter."""
+    parser = importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
+    repeats = [name for name, _ in parser.parse(ray_actors._NAMED.pattern) if str(name) == "MAX_REPEAT"]
+    assert len(repeats) == 1
+    dashboard.jobs(job())
+    dashboard.lists("actors", actor("SGLangEngine", "DEAD", trace("ValueError: no\n  " + "a" * 15_000 + "!")))
+    assert "ValueError: no" in ask(actors, ray=dashboard.url).summary.en
+
+
+def test_the_table_is_in_one_language(dashboard: Dashboard) -> None:
+    """Columns and causes are Chinese where the front is; Ray's own words stay."""
+    dashboard.jobs(job())
+    dashboard.lists("actors", actor("SGLangEngine", "DEAD", VANISHED))
+    (table,) = (each.said("zh") for each in ask(actors, ray=dashboard.url).tables)
+    assert table.columns == ("类", "数量", "状态", "原因")
+    assert table.rows == (("SGLangEngine", "1", "DEAD", "进程消失: SYSTEM_ERROR"),)

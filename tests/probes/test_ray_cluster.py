@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -131,3 +132,14 @@ def test_words_of_a_stranger_are_safe(dashboard: Dashboard) -> None:
         cells = [cell for table in finding.tables for row in table.rows for cell in row]
         assert is_safe("".join([finding.summary.en, finding.summary.zh, *cells]))
         assert finding.verdict.decides
+
+
+def test_a_log_whose_name_is_no_utf8_is_looked_at(dashboard: Dashboard, tmp_path: Path) -> None:
+    """A name that holds bytes of another encoding concerns the job when it names it, and breaks nothing else."""
+    dashboard.jobs(job())
+    live = ray_cluster.look((dashboard.url,))
+    other, named = (os.fsdecode(os.fsencode(tmp_path) + name) for name in (b"/\xff.log", b"/\xff-raysubmit_a.log"))
+    for path in (other, named):
+        Path(path).write_text("x\n")
+    assert not ray_cluster.concerns(evidence_of(("log", other)), live)
+    assert ray_cluster.concerns(evidence_of(("log", named)), live)

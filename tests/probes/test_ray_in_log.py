@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from pathlib import Path
 
 import pytest
 
-from probes.ray_in_log import ray_in_log
+from probes.known.lint import _wide
+from probes.ray_in_log import _DEATH, ray_in_log
 from tests.probes.asking import DATA, HEALTHY, STAMP, ask, ask_text, word
 
 
@@ -122,3 +125,9 @@ def test_a_lost_node_is_unknown_with_its_line(tmp_path: Path) -> None:
         " the detector has missed too many heartbeats from it."
     )
     assert word(ask_text(ray_in_log, tmp_path, line)) == "unknown"
+
+
+def test_a_long_line_of_deaths_takes_no_time() -> None:
+    """Behind each death only so much of a line is read, so that many in one line do not read it again and again."""
+    parser = importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
+    assert _wide(parser.parse(_DEATH.pattern), inside=False) == (0, False)

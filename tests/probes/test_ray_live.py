@@ -30,7 +30,7 @@ def live(dashboard: Dashboard) -> Dashboard:
     dashboard.lists("nodes", node("10.0.0.1"))
     dashboard.lists("tasks")
     dashboard.lists("workers")
-    dashboard.answers["/api/cluster_status"] = usage()
+    dashboard.answers["/api/cluster_status"] = usage(time.time())
     return dashboard
 
 
@@ -134,3 +134,18 @@ def test_without_an_address_nobody_is_asked(live: Dashboard, tmp_path: Path) -> 
     for probe in (ray_in_log, oom_in_log, paused):
         assert word(ask(probe, tmp_path / "job.log")) == "ok:none"
     assert live.asked == []
+
+
+@pytest.mark.parametrize(
+    ("probe", "kind"), [(ray_in_log, "actors"), (oom_in_log, "actors"), (paused, "workers"), (paused, "tasks")]
+)
+def test_a_cut_list_without_a_fault_is_unknown(live: Dashboard, tmp_path: Path, probe: Any, kind: str) -> None:
+    """The part that did not come may hold the death or the stop, so the log's own "none" does not stand."""
+    live.lists(kind, num_filtered=12_000, total=12_000)
+    assert asked(probe, live, tmp_path) == "unknown"
+
+
+def test_before_the_driver_there_is_nothing_to_tell_of(live: Dashboard) -> None:
+    """A job without a driver has neither groups nor actors, and is not said to be well."""
+    live.jobs({**job(), "job_id": None})
+    assert word(ask(ray_in_log, ray=live.url)) == "not_applicable"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from probes.ray_placement import placement
 from tests.probes.asking import ask, word
 from tests.probes.dashboard import NOW, Dashboard, group, job, node, usage
@@ -75,6 +77,63 @@ def test_a_list_of_nodes_that_is_cut_makes_nothing_impossible(dashboard: Dashboa
 
 
 def test_groups_that_are_placed_or_gone_do_not_wait(dashboard: Dashboard) -> None:
-    """A job with its group, and one that asked for none, are `placed`."""
+    """A job with its group is `placed`, whatever was removed before."""
     cluster(dashboard, group(2, NOW, "CREATED"), group(2, NOW, "REMOVED"))
     assert word(ask(placement, ray=dashboard.url)) == "ok:placed"
+
+
+@pytest.mark.parametrize("groups", [[], [group(2, NOW, "REMOVED")]])
+def test_a_job_that_holds_no_group_is_none(dashboard: Dashboard, groups: list[dict[str, object]]) -> None:
+    """Nothing is placed where nothing was asked for."""
+    cluster(dashboard, *groups)
+    finding = ask(placement, ray=dashboard.url)
+    assert word(finding) == "ok:none"
+    assert "holds no placement group" in finding.summary.en
+
+
+def test_before_the_driver_began_nothing_is_placed(dashboard: Dashboard) -> None:
+    """A submitted job without a driver can have asked for nothing yet."""
+    cluster(dashboard)
+    dashboard.jobs({**job(), "job_id": None})
+    assert word(ask(placement, ray=dashboard.url)) == "not_applicable"
+
+
+def test_a_cluster_whose_clock_is_behind_counts_by_its_own(dashboard: Dashboard) -> None:
+    """Ten minutes behind ours, asked for five seconds ago by its clock: too young to be said to wait."""
+    cluster(dashboard, group(20, time.time() - 605))
+    dashboard.answers["/api/cluster_status"] = usage(time.time() - 600)
+    assert word(ask(placement, ray=dashboard.url)) == "unknown"
+
+
+def test_without_the_clusters_clock_ours_counts(dashboard: Dashboard) -> None:
+    """A status without a time leaves our own."""
+    cluster(dashboard, group(20, time.time() - 600))
+    dashboard.answers["/api/cluster_status"] = usage(0)
+    assert "since 10 min" in ask(placement, ray=dashboard.url).summary.en
+
+
+SILENT = {**group(20, NOW), "stats": {}}
+
+
+def test_a_wait_of_unknown_length_is_unknown(dashboard: Dashboard) -> None:
+    """No time is made up for a group of which Ray tells none."""
+    cluster(dashboard, SILENT)
+    finding = ask(placement, ray=dashboard.url)
+    assert word(finding) == "unknown"
+    assert "does not tell since when" in finding.summary.en
+
+
+def test_a_group_that_waits_for_long_is_told_beside_others(dashboard: Dashboard) -> None:
+    """One of unknown age and one that is young hide none that waits."""
+    cluster(dashboard, SILENT, group(4, time.time() - 600), group(20, time.time() - 5))
+    finding = ask(placement, ray=dashboard.url)
+    assert word(finding) == "warning:pending"
+    assert "4 GPU since 10 min" in finding.summary.en
+
+
+def test_the_tables_are_in_one_language(dashboard: Dashboard) -> None:
+    """Columns and the words of cells are Chinese where the front is."""
+    cluster(dashboard, group(1, time.time() - 600, gpus=12.0))
+    asked, never = (table.said("zh") for table in ask(placement, ray=dashboard.url).tables)
+    assert asked.columns == ("资源", "请求", "已有", "空闲")
+    assert never.rows[0][0] == "单个 bundle 的 GPU"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
 from probes.ray_startup import startup
 from tests.probes.asking import ask, word
 from tests.probes.dashboard import Dashboard, actor, group, job, node, usage
@@ -24,7 +26,7 @@ def test_a_group_that_waits_is_no_gpus(dashboard: Dashboard) -> None:
     dashboard.jobs(job())
     dashboard.lists("placement_groups", group(20, time.time() - 600))
     dashboard.lists("nodes", node("10.0.0.1"))
-    dashboard.answers["/api/cluster_status"] = usage()
+    dashboard.answers["/api/cluster_status"] = usage(time.time())
     finding = ask(startup, ray=dashboard.url)
     assert word(finding) == "problem:no-gpus"
     assert "8 are registered" in finding.summary.en
@@ -63,3 +65,18 @@ def test_a_job_that_ended_does_not_start(dashboard: Dashboard) -> None:
     starting(dashboard, 2700)
     dashboard.jobs(job(status="STOPPED"))
     assert word(ask(startup, ray=dashboard.url)) == "not_applicable"
+
+
+@pytest.mark.parametrize("kind", ["actors", "tasks"])
+def test_a_list_that_is_cut_may_hold_the_slow_one(dashboard: Dashboard, kind: str) -> None:
+    """Nothing slow in a part is unknown; what is slow in it is told all the same."""
+    starting(dashboard, 600)
+    dashboard.lists(kind, num_filtered=12_000, total=12_000)
+    assert word(ask(startup, ray=dashboard.url)) == "unknown"
+
+
+def test_a_slow_start_in_a_cut_list_is_told(dashboard: Dashboard) -> None:
+    """What is there is no less slow for what is not."""
+    starting(dashboard, 2700)
+    dashboard.lists("actors", actor("SGLangEngine"), num_filtered=12_000, total=12_000)
+    assert word(ask(startup, ray=dashboard.url)) == "warning:starting"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import pytest
+
 from probes.ray_tasks import tasks
 from tests.probes.asking import ask, word
 from tests.probes.dashboard import Dashboard, job
@@ -97,3 +99,22 @@ def test_before_the_driver_began_there_are_no_tasks(dashboard: Dashboard) -> Non
     dashboard.lists("workers")
     assert word(ask(tasks, ray=dashboard.url)) == "ok:none"
     assert "/api/v0/tasks" not in dashboard.paths()
+
+
+@pytest.mark.parametrize("records", [(), (task("Actor.train", "RUNNING"),)])
+def test_workers_that_did_not_all_come_may_be_held(dashboard: Dashboard, records: tuple[dict[str, Any], ...]) -> None:
+    """A cut list of workers in which none is held proves neither work nor rest; a failure in it is told."""
+    dashboard.jobs(job())
+    dashboard.lists("workers", num_filtered=12_000, total=12_000)
+    dashboard.lists("tasks", *records)
+    assert word(ask(tasks, ray=dashboard.url)) == "unknown"
+
+
+def test_the_tables_are_in_one_language(dashboard: Dashboard) -> None:
+    """Columns, reasons and spans of time are Chinese where the front is."""
+    dashboard.jobs(job())
+    dashboard.lists("workers")
+    dashboard.lists("tasks", task("Actor.train", "RUNNING"), task("read", "PENDING_NODE_ASSIGNMENT"))
+    running, waiting = (table.said("zh") for table in ask(tasks, ray=dashboard.url).tables)
+    assert (running.columns, running.rows) == (("task", "时长", "pid"), (("Actor.train", "5 分钟", "7"),))
+    assert (waiting.columns, waiting.rows) == (("数量", "task", "等待"), (("1", "read", "等待节点资源"),))

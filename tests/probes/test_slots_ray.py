@@ -157,3 +157,17 @@ def test_a_long_log_is_told_to_lack_its_middle(dashboard: Dashboard, monkeypatch
     finding = nccl_in_log.run(said.evidence, silent)
     assert finding.verdict.value == "unknown"
     assert "middle" in finding.summary.en
+
+
+def test_a_log_fetched_before_is_offered_with_a_note(dashboard: Dashboard) -> None:
+    """The node of the driver is gone: the kept file is evidence, of the time when it came, and a note says why."""
+    dashboard.jobs(job())
+    dashboard.log(LINE)
+    (path,), _ = yielded(follow_output, dashboard.url)
+    os.utime(path, (0, 0))
+    dashboard.answers["/api/v0/logs/file"] = None
+    paths, note = yielded(follow_output, dashboard.url)
+    assert paths == [path]
+    assert "not brought up to date" in note
+    (item,) = [one for one in follow_output(Item("ray", dashboard.url, Text("", ""))) if isinstance(one, Reference)]
+    assert "at 00:00:00 UTC" in item.why.en

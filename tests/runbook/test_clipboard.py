@@ -110,7 +110,7 @@ def tmux() -> Iterator[Callable[..., str]]:
     program = shutil.which("tmux")
     if program is None:
         pytest.skip("tmux is not installed")
-    folder = tempfile.mkdtemp(prefix="rb")  # a socket's path may have 108 bytes
+    folder = tempfile.mkdtemp(prefix="rb", dir="/tmp")  # a socket's path may have 108 bytes, whatever TMPDIR is
     config = Path(folder) / "conf"
     config.write_text("set -g set-clipboard on\n")
 

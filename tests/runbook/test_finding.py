@@ -57,3 +57,11 @@ def test_a_finding_survives_the_journal() -> None:
         tables=(Table(Text("t", "表"), ("a",), (("1",),)),),
     )
     assert msgspec.json.decode(msgspec.json.encode(finding), type=Finding) == finding
+
+
+def test_a_table_speaks_one_language() -> None:
+    """Columns and cells with Chinese words read so in Chinese, and as they are in English."""
+    title = Text("Why", "原因")
+    table = Table(title, ("why", "file"), (("loops", "a.pt"),), (("why", "原因"), ("loops", "循环")))
+    assert table.said("en").columns == ("why", "file")
+    assert (table.said("zh").columns, table.said("zh").rows) == (("原因", "file"), (("循环", "a.pt"),))

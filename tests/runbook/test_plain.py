@@ -177,7 +177,8 @@ def test_the_order_of_a_triage() -> None:
     lines = shown(lambda plain: plain.triage(desk, desk.report()))
     assert lines[0] == "nothing confirmed, 3 causes possible"
     order = [
-        lines.index(words) for words in ("Possible, nearest first", "Unknown, and what would settle it", "Checked")
+        lines.index(words)
+        for words in ("Possible, what evidence points to first", "Unknown, and what would settle it", "Checked")
     ]
     assert all(before < after for before, after in pairwise(order))
     assert "? possible  not-loaded  The checkpoint was not loaded" in lines

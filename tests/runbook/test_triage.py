@@ -14,7 +14,19 @@ from runbook.finding import Citation, Finding, Verdict
 from runbook.flow.load import load_flow, load_vocabulary
 from runbook.flow.model import Cause, Flow, Node
 from runbook.text import Text
-from runbook.triage import Open, Report, Standing, Verdicted, evaluate, exit_code, rank, settling, triage
+from runbook.triage import (
+    POSSIBLE_SHOWN,
+    Open,
+    Report,
+    Standing,
+    Verdicted,
+    evaluate,
+    exit_code,
+    foremost,
+    rank,
+    settling,
+    triage,
+)
 from runbook.walk import How
 from tests.runbook.strategies import (
     PROBES,
@@ -396,3 +408,12 @@ def test_ranking_does_not_depend_on_the_order_of_discovery(names: list[str], dat
     cascades = [RANKING[verdict.cause].cascade for verdict in ranked]
     assert cascades == sorted(cascades)
     assert sorted(v.cause for v in ranked) == sorted(names)
+
+
+def test_possible_causes_in_full_are_those_that_evidence_points_to() -> None:
+    """Those that something wrong leads to, however many; where there are none, the first few."""
+    leaf = Node(cause="x", fix=Text("x", "x"))
+    every = [Verdicted(f"c{n}", Standing.POSSIBLE, "f", "x", leaf, led=n < 12) for n in range(40)]
+    assert [cause.cause for cause in foremost(every)] == [f"c{n}" for n in range(12)]
+    assert list(foremost(every[12:])) == every[12 : 12 + POSSIBLE_SHOWN]
+    assert list(foremost([])) == []

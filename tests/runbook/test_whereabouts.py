@@ -160,3 +160,28 @@ def test_a_line_is_cut_between_words_only(words: list[str], width: int) -> None:
         assert short.endswith("…")
         kept = short[:-1].split()
         assert kept == words[: len(kept)]
+
+
+def test_what_fixed_the_first_cause_stands_where_the_next_action_did() -> None:
+    """Words, who and when; another cause's fix leaves the next action; the words give way where room is short."""
+    found = (ev.FlowStarted("bread"), ev.Found(COLD))
+    assert _lines(*found, ev.Fixed("", "switched it on", "bob"))[3] == (
+        "Fixed: switched it on by bob at 2025-11-30 10:56 UTC"
+    )
+    assert _lines(*found, ev.Fixed("old-yeast", "x", "bob"))[3] == "Next: Fix: Switch it on."
+    long = _lines(*found, ev.Fixed("oven-off", "words " * 60, "bob"))[3]
+    assert long.endswith("words … by bob at 2025-11-30 10:56 UTC")
+    assert cell_len(long) <= WIDTH
+
+
+def test_the_first_sentence_of_the_next_action_goes_before_all_else() -> None:
+    """Where not all of it has room, the question before it goes and the sentence stands whole."""
+    first = "Switch the oven on, wait until it is as hot as the recipe wants."
+    fix = _both(f"{first} Then bake the bread again, and look whether it rises as it should, for the flour may be bad.")
+    nodes = {**FLOW.nodes, "off": msgspec.structs.replace(FLOW.nodes["off"], fix=fix)}
+    flows = {"bread": msgspec.structs.replace(FLOW, nodes=nodes)}
+    records = [ev.Record(0, DAY, ev.Opened("1", {}, "/run")), ev.Record(1, DAY, ev.Found(COLD))]
+    state = replay(records, flows)
+    report = state.report(flows.values(), VOCABULARY)
+    assert whereabouts(state, report, flows, VOCABULARY)[3] == f"Next: Fix: {first} …"
+    assert "flour may be bad" in whereabouts(state, report, flows, VOCABULARY, width=240)[3]

@@ -20,6 +20,10 @@ def one_text(content: bytes) -> tuple[tuple[str, str], ...]:
     return (("", content.decode("utf-8")),)
 
 
+SENDER_ROOM = 1000
+"""Characters below the receiver's limit that stay free for what a sender adds: mark, links to files, names."""
+
+
 @dataclass(frozen=True)
 class Laid:
     """A ticket in one layout. shortened: something had to be left out to stay under the layout's limit."""

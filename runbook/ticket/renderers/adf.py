@@ -72,7 +72,7 @@ class _Piece:
         if block.rows:
             yield from self._whole(self.rows[: len(block.rows)])
         if block.told:
-            yield nodes.paragraph(words(say("more", language, count=block.left_out)))
+            yield nodes.paragraph(words(say("more.of", language, count=block.left_out, part=block.part)))
 
     def _whole(self, rows: list[list[Adf]]) -> list[Adf]:
         part, flat = self.part, [node for row in rows for node in row]

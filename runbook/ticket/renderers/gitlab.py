@@ -9,16 +9,16 @@ from __future__ import annotations
 from runbook.ticket.gfm import GITLAB
 from runbook.ticket.gfm_page import Markdown
 from runbook.ticket.layout import lay_out
-from runbook.ticket.renderers import Laid, limited
+from runbook.ticket.renderers import SENDER_ROOM, Laid, limited
 from runbook.ticket.transcript import Transcript
 
-LIMIT = 1_048_576
-"""Characters that GitLab takes in a description or a comment."""
+LIMIT = 1_000_000
+"""Characters that GitLab takes in a description or a comment (its documentation of instance limits)."""
 
 
 def lay(transcript: Transcript) -> Laid:
-    """Return the ticket; at most LIMIT characters."""
-    return lay_out(transcript, Markdown(GITLAB), LIMIT)
+    """Return the ticket; at most LIMIT characters, and room for what a sender adds."""
+    return lay_out(transcript, Markdown(GITLAB), LIMIT - SENDER_ROOM)
 
 
 RENDERER = limited(".gitlab.md", lay, LIMIT)

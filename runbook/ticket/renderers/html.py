@@ -20,7 +20,7 @@ from runbook.ticket.html_style import STYLE
 from runbook.ticket.markup import Child, el, page, readable
 from runbook.ticket.renderers import Renderer
 from runbook.ticket.telling import signed, when
-from runbook.triage import Standing
+from runbook.triage import Standing, foremost
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """Were markup ever to slip in, a browser would neither run nor fetch anything."""
@@ -79,7 +79,7 @@ def _first_cause(page: Page, cause: tr.CauseLine) -> list[Element]:
     if cause.chain:
         parts += [el("h3", page.say("chain")), el("ol", *(_link(page, link) for link in cause.chain))]
     if cause.consequences:
-        parts.append(page.labelled("consequences", "; ".join(cause.consequences)))
+        parts.append(page.labelled("consequences", page.between(cause.consequences)))
     return parts
 
 
@@ -94,11 +94,14 @@ def _standing(page: Page) -> list[Element]:
     found, open_, out, asked = len(of.confirmed), len(of.possible), len(of.ruled_out), len(of.unknown)
     parts = [el("p", page.say("counts", confirmed=found, possible=open_, ruled_out=out, unknown=asked))]
     for key, said in (("asked", of.asked), ("clear", of.clear)):
-        parts += [page.labelled(key, "; ".join(said))] if said else []
+        parts += [page.labelled(key, page.between(said))] if said else []
     columns = ("rank", "cause", "standing", "where")
-    for key, causes in (("confirmed", of.confirmed), ("possible", of.possible)):
+    first = foremost(of.possible)
+    for key, causes in (("confirmed", of.confirmed), ("possible", first)):
         rows = [_cause_row(page, cause) for cause in causes]
-        parts += page.table(page.say(key), columns, rows, fold=key == "possible" and len(rows) > 3)
+        parts += page.table(page.say(key), columns, rows, fold=key == "possible" and len(rows) > 3, titled=True)
+    more = len(of.possible) - len(first)
+    parts += [el("p", page.say("more_possible", count=more))] if more else []
     explained = of.confirmed[0].consequences if of.confirmed else ()
     others = [cause for cause in of.confirmed[1:] if cause.title not in explained]
     if others:
@@ -174,11 +177,13 @@ def _number_row(check: tr.Check, number: tr.Number) -> tuple[Child, ...]:
 
 def _ruled_out(page: Page) -> list[Element]:
     rows: list[tuple[Child, ...]] = []
-    for out in page.of.ruled_out:
-        probe: list[Child] = [" (", code(out.probe), ")"] if out.probe else []
-        cause = el("span", f"{out.title} (", code(out.cause), ")")
-        rows.append((cause, el("span", out.by or "–", *probe), page.where(out.place)))
-    drawn = page.table(page.say("ruled_out"), ("cause", "by", "where"), rows)
+    for (by, name, place), outs in page.closed().items():
+        probe: list[Child] = [" (", code(name), ")"] if name else []
+        causes: list[Child] = []
+        for out in outs:
+            causes += [*([el("br")] if causes else []), f"{out.title} (", code(out.cause), ")"]
+        rows.append((el("span", by or "–", *probe), el("span", *causes), page.where(place)))
+    drawn = page.table(page.say("ruled_out"), ("by", "causes", "where"), rows)
     return [page.section("ruled_out", *(drawn or [el("p", page.say("nothing.ruled_out"))]))]
 
 
@@ -221,23 +226,27 @@ def _environment(page: Page) -> list[Element]:
         gone: list[Child] = [" ", el("b", page.say("missing"), cls="bad")] if source.missing else []
         sources.append((el("span", code(source.slot), *run), el("span", code(source.path), *gone), source.why or "–"))
     flows = [(code(name), code(known[:12])) for name, known in environment.flows]
-    name = page.say("environment")
     return [
         page.section(
             "environment",
-            *page.table(name, ("name", "value"), facts),
-            *page.table(name, ("slot", "path", "reason"), sources),
+            *page.table(page.say("machine"), ("name", "value"), facts, titled=True),
+            *page.table(page.say("sources"), ("slot", "path", "reason"), sources, titled=True),
             *page.table(page.say("flows"), ("name", "value"), flows, fold=True),
         )
     ]
 
 
 def _timeline(page: Page) -> list[Element]:
-    rows: list[tuple[Child, ...]] = []
+    logged: list[tuple[Child, ...]] = []
+    done: list[tuple[Child, ...]] = []
     for moment in page.of.timeline:
+        rows = logged if moment.source == "log" else done
         where: Child = page.where(tr.Place(moment.where)) if moment.where else "–"
         rows.append((when(moment.time), code(moment.what) if moment.source == "log" else moment.what, where))
-    drawn = page.table(page.say("timeline"), ("time", "what", "where"), rows)
+    drawn = [
+        *page.table(page.say("timeline.log"), ("log_time", "what", "where"), logged, titled=True),
+        *page.table(page.say("timeline.people"), ("time", "what", "where"), done, titled=True),
+    ]
     return [page.section("timeline", *drawn)] if drawn else []
 
 

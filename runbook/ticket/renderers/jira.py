@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from runbook.ticket.jira_page import Jira
 from runbook.ticket.layout import lay_out
-from runbook.ticket.renderers import Laid, limited
+from runbook.ticket.renderers import SENDER_ROOM, Laid, limited
 from runbook.ticket.transcript import Transcript
 
 LIMIT = 32_767
@@ -15,8 +15,8 @@ LIMIT = 32_767
 
 
 def lay(transcript: Transcript) -> Laid:
-    """Return the ticket; at most LIMIT characters."""
-    return lay_out(transcript, Jira(), LIMIT)
+    """Return the ticket; at most LIMIT characters, and room for what a sender adds."""
+    return lay_out(transcript, Jira(), LIMIT - SENDER_ROOM)
 
 
 RENDERER = limited(".jira", lay, LIMIT)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from runbook.ticket.gfm import GITHUB
 from runbook.ticket.gfm_page import Markdown
 from runbook.ticket.layout import lay_out
-from runbook.ticket.renderers import Laid, limited
+from runbook.ticket.renderers import SENDER_ROOM, Laid, limited
 from runbook.ticket.transcript import Transcript
 
 LIMIT = 65_536
@@ -17,8 +17,8 @@ LIMIT = 65_536
 
 
 def lay(transcript: Transcript) -> Laid:
-    """Return the ticket; at most LIMIT characters."""
-    return lay_out(transcript, Markdown(GITHUB), LIMIT)
+    """Return the ticket; at most LIMIT characters, and room for what a sender adds."""
+    return lay_out(transcript, Markdown(GITHUB), LIMIT - SENDER_ROOM)
 
 
 RENDERER = limited(".md", lay, LIMIT)

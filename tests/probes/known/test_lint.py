@@ -24,7 +24,7 @@ GOOD: dict[str, Any] = {
     "positive": ["address in use: 80"],
     "negative": ["address in use: none"],
 }
-OTHER = {**GOOD, "id": "other", "cause": "environment-broken", "pattern": ["in use: "], "negative": ["unused"]}
+OTHER = {**GOOD, "id": "other", "cause": "environment-broken", "pattern": ["in use: "], "negative": ["in use by"]}
 CAUSES, PROBES = {"port-conflict", "environment-broken"}, {"known.in_log"}
 
 
@@ -63,18 +63,29 @@ def test_a_good_entry_has_no_fault() -> None:
         ({"positive": ["address in use: x"]}, "does not match"),
         ({"literals": ["elsewhere"]}, "none of its literals"),
         ({"negative": ["address in use: 443"]}, "must not"),
+        ({"negative": ["address in use"]}, "near miss"),
+        ({"pattern": [], "negative": ["uses of it"]}, "near miss"),
         ({"literals": ["in"]}, "shorter"),
         ({"pattern": ["(unclosed"]}, "no expression"),
         ({"pattern": ["<NOPART>"]}, "no expression"),
         ({"pattern": [r"(?:a+)+ address in use: \d+|address in use: \d+"]}, "inside a wide repeat"),
         ({"pattern": [r"(?:x.{0,900}){2,}|address in use: \d+"]}, "inside a wide repeat"),
         ({"pattern": [r".*a.*a.*a.*a.*a|address in use: \d+"]}, "in a row"),
+        ({"pattern": [r"\w+ address in use: \d+|address in use: \d+"]}, "begins with"),
+        ({"pattern": [r"(?=[1-9]\d* )\d{1,3} address in use|address in use: \d+"]}, "begins with"),
         ({"over": ["gone"]}, "no entry"),
     ],
 )
 def test_each_rule_finds_what_breaks_it(change: dict[str, Any], word: str) -> None:
     """One changed field, one kind of fault."""
     assert any(word in one for one in told({**GOOD, **change}))
+
+
+def test_a_near_miss_of_a_literal_alone_shares_its_words() -> None:
+    """No negative can hold a literal that is the whole pattern; one with most of its words is near enough."""
+    alone = {**GOOD, "pattern": [], "literals": ["the address is in use"], "positive": ["the address is in use"]}
+    assert told({**alone, "negative": ["the address is not in use"]}) == []
+    assert any("near miss" in one for one in told({**alone, "negative": ["the port is free"]}))
 
 
 def test_ids_are_taken_once() -> None:

@@ -13,7 +13,7 @@ import pytest
 from probes.readers import ray_keep, ray_log
 from probes.readers.ray_http import RefusedError, read_address
 from probes.readers.ray_jobs import Job, read_jobs
-from probes.readers.ray_log import fetch
+from probes.readers.ray_log import KeptError, fetch
 from probes.readers.ray_state import Record
 from tests.probes.dashboard import Dashboard, Handler, job, send
 
@@ -177,3 +177,42 @@ def test_a_damaged_note_is_a_fresh_start(dashboard: Dashboard) -> None:
         again = fetch(address, running())
         assert os.path.dirname(again) == os.path.dirname(path)
         assert Path(again).read_bytes() == lines(0, 10)
+
+
+@pytest.mark.parametrize("status", [404, 500])
+def test_a_log_whose_node_is_gone_goes_on_by_the_job_api(dashboard: Dashboard, status: int) -> None:
+    """What the job API gives joins on to what was fetched; what does not join is a file of its own."""
+    address = read_address(dashboard.url)
+    dashboard.log(lines(0, 10))
+    path = fetch(address, running())
+    dashboard.answers["/api/v0/logs/file"] = lambda handler: send(handler, b"gone", "text/plain", status)
+    dashboard.answers["/api/jobs/raysubmit_a/logs"] = {"logs": lines(0, 20).decode()}
+    assert fetch(address, running()) == path
+    assert Path(path).read_bytes() == lines(0, 20)
+    dashboard.answers["/api/jobs/raysubmit_a/logs"] = {"logs": lines(50, 60).decode()}
+    other = fetch(address, running())
+    assert other != path
+    assert Path(other).read_bytes() == lines(50, 60)
+
+
+@pytest.mark.parametrize("status", [401, 404, 500])
+def test_what_was_fetched_is_kept_where_nothing_new_can_be_had(dashboard: Dashboard, status: int) -> None:
+    """The refusal names the file that is there, which is as it was."""
+    address = read_address(dashboard.url)
+    dashboard.log(lines(0, 10))
+    path = fetch(address, running())
+    dashboard.answers["/api/v0/logs/file"] = lambda handler: send(handler, b"gone", "text/plain", status)
+    with pytest.raises(KeptError) as raised:
+        fetch(address, running())
+    assert raised.value.path == path
+    assert raised.value.why.en
+    assert Path(path).read_bytes() == lines(0, 10)
+
+
+def test_an_empty_answer_takes_nothing_away(dashboard: Dashboard) -> None:
+    """A dashboard that has lost the log leaves what was fetched of it."""
+    address = read_address(dashboard.url)
+    dashboard.log(lines(0, 10))
+    path = fetch(address, running())
+    dashboard.log(b"")
+    assert fetch(address, running()) == path

@@ -183,7 +183,7 @@ def test_a_key_over_many_lines_is_hidden_line_by_line(headless: bool) -> None:
 
 
 def test_what_was_dropped_is_in_no_event() -> None:
-    """A dropped text goes from excerpts, notes and findings; a path that reads so stays: it leads to the excerpt."""
+    """A dropped text goes from excerpts, notes and findings, and from paths: evidence and excerpt still have one."""
     records = [ev.Record(0, 0.0, ev.Noted("switch it off at noon")), ev.Record(1, 0.0, EVENTS[1])]
     excerpts = (Excerpt("/home/lihua/a.log", "text", 22, lines=(KeptLine(0, 22, 1, False, "switch it off at noon"),)),)
     out = redact_all(records, excerpts, (), Identity(("lihua",)), None,
@@ -191,7 +191,7 @@ def test_what_was_dropped_is_in_no_event() -> None:
     assert "noon" not in str(out)
     taken = out.records[1].event
     assert isinstance(taken, ev.EvidenceAdded)
-    assert out.excerpts[0].path == taken.items[0].path == "/home/user-1/a.log"
+    assert out.excerpts[0].path == taken.items[0].path == "[left out by the sender]"
 
 
 @given(st.lists(hostile_text, min_size=2, max_size=6))

@@ -18,17 +18,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from runbook.bundle import write
+from runbook.bundle import excerpts, write
 from runbook.bundle.archive import unpack
 from runbook.bundle.excerpts import Wanted, collect
 from runbook.bundle.form import CATALOG, JOURNAL, MANIFEST, Excerpt
 from runbook.bundle.read import open_bundle, read_bundle
-from runbook.bundle.redaction import Redaction, redact_all
+from runbook.bundle.redaction import Redaction, leave_out
 from runbook.bundle.write import prepare_bundle, write_bundle
 from runbook.errors import RedactionError, SessionError, UsageError
 from runbook.finding import Verdict, cite, found
 from runbook.flow.load import flow_hash
 from runbook.flow.model import Node
+from runbook.runner import Runner
 from runbook.session import events as ev
 from runbook.session.desk import Desk
 from runbook.session.opening import new_session
@@ -197,13 +198,13 @@ def test_what_is_left_is_refused_by_member_and_line(tmp_path: Path, monkeypatch:
     desk = secret_session(tmp_path)
 
     def leaks(*given: Any, **options: Any) -> Redaction:
-        redacted = redact_all(*given, **options)
+        redacted = leave_out(*given, **options)
         (one, *rest) = redacted.excerpts
         leak = msgspec.structs.replace(one.lines[2], text=f"again {TOKEN}")
         lines = (*one.lines[:2], leak, *one.lines[3:])
         return redacted._replace(excerpts=(msgspec.structs.replace(one, lines=lines), *rest))
 
-    monkeypatch.setattr(write, "redact_all", leaks)
+    monkeypatch.setattr(write, "leave_out", leaks)
     with pytest.raises(RedactionError) as raised:
         write_bundle(desk, str(tmp_path / "b.zip"), desk.folder)
     desk.close()
@@ -294,6 +295,38 @@ def test_a_disk_that_hangs_costs_one_excerpt_only(
     assert bundle.manifest.left_out == ("again/kitchen.log",)
     assert bundle.excerpts.open("again/kitchen.log").kind == "absent"
     assert bundle.excerpts.open("run/scale.txt").lines[0].raw == b"scale 512 g"
+
+
+def never(files: Sequence[Wanted], room: int) -> list[Excerpt]:
+    """Stand in for a disk that answers nothing any more."""
+    threading.Event().wait()
+    return collect(files, room)
+
+
+def test_a_disk_that_hangs_for_all_files_is_given_up_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three hundred files of a hung disk do not cost a deadline each: once the time is over none is asked for."""
+    asked: list[tuple[int, float]] = []
+    answer = write._answer
+
+    def counted(runner: Runner, files: Sequence[Wanted], room: int, deadline: float) -> object:
+        asked.append((len(files), deadline))
+        return answer(runner, files, room, deadline)
+
+    for name, value in (("collect", never), ("_answer", counted)):
+        monkeypatch.setattr(write, name, value)
+    for name, seconds in (("DEADLINE", 0.5), ("ONE_DEADLINE", 0.3), ("AGAIN_DEADLINE", 0.5)):
+        monkeypatch.setattr(write, name, seconds)
+    taken = write._collected([Wanted(f"run/{number}.log") for number in range(300)])
+    assert [one.path for one in taken] == [f"run/{number}.log" for number in range(300)]
+    assert {(one.kind, one.size, one.lines) for one in taken} == {("text", -1, ())}
+    assert asked[0] == (300, 0.5)
+    assert 1 <= len(asked[1:]) <= 3, "each that was asked for took 0.3 s of 0.5 s, or what was left"
+    assert all(0 < deadline <= 0.3 for _, deadline in asked[1:])
+
+
+def test_a_slow_file_ends_before_its_deadline() -> None:
+    """What a worker has found when it looks up no more is taken before the file is given up."""
+    assert excerpts.SECONDS < write.ONE_DEADLINE < write.DEADLINE
 
 
 def test_events_of_attached_runs_and_copies_are_redacted_too(tmp_path: Path) -> None:

@@ -387,9 +387,14 @@ def test_probes_are_listed_and_asked(world: World) -> None:
 
 
 def test_where_names_the_places(world: World) -> None:
-    """Sessions, flow files and probe modules are named with their places; --sessions moves the sessions."""
-    shown = world("where").stdout
-    assert str(world.folder / "state" / "slime-runbook") in shown
+    """Folders and how many flows and probes they hold; --all names each; --sessions moves the sessions."""
+    short = world("where").stdout
+    assert str(world.folder / "state" / "slime-runbook") in short
+    assert f"{os.sep}tests/data/flows\n" in short
+    assert "small.yaml" not in short
+    assert "tests.runbook.small" not in short
+    assert len(short.splitlines()) < 12
+    shown = world("where", "--all").stdout
     assert f"{os.sep}tests/data/flows/small.yaml" in shown
     assert "tests.runbook.small" in shown
     assert str(world.sessions) in world("where", "--sessions", world.sessions).stdout

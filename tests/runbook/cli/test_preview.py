@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import stat
+import zipfile
 from pathlib import Path
 
 import pexpect
@@ -114,16 +115,120 @@ def test_a_hidden_word_is_hidden_in_later_tickets_too(world: World) -> None:
 
 
 def test_a_word_that_tickets_are_written_with_can_be_shown_again(world: World) -> None:
-    """Hiding a heading's word refuses every ticket and says how to take it back; taken back, tickets are written."""
+    """A hidden word that stands in a heading refuses every ticket, and the way back is said and works."""
     export = ("export", _session(world).name, "--sessions", world.sessions, "--output", "-")
-    for words in (("--hide", "Timeline"), ()):
-        refused = world(*export, *words)
-        assert (refused.returncode, refused.stdout) == (2, "")
-        assert "--unhide" in refused.stderr
+    (_session(world) / "choices.json").write_text('{"hide": ["Timeline"]}')
+    refused = world(*export)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "--unhide" in refused.stderr
+    assert "a word that you chose to hide" in refused.stderr
     done = world(*export, "--unhide", "timeline")
     assert done.returncode == 0
     assert "Timeline" in done.stdout
     assert world(*export).returncode == 0
+
+
+def test_a_choice_that_refuses_the_ticket_is_not_remembered(world: World) -> None:
+    """After a refused --hide the next export is written as before."""
+    export = ("export", _session(world).name, "--sessions", world.sessions, "--output", "-")
+    assert world(*export, "--hide", "Timeline").returncode == 2
+    assert not (_session(world) / "choices.json").exists()
+    assert world(*export).returncode == 0
+
+
+def test_a_preview_can_take_a_hidden_word_back(world: World) -> None:
+    """--unhide beside --preview is kept, so that the next ticket shows the word."""
+    kept = _session(world) / "choices.json"
+    kept.write_text('{"hide": ["garbled", "other"]}')
+    _lines(world, "--unhide", "Garbled")
+    assert json.loads(kept.read_text())["hide"] == ["other"]
+
+
+def test_the_preview_of_a_bundle_has_every_line_of_it(world: World) -> None:
+    """Lines of the ticket keep their numbers; after them come journal and excerpts, and each can be dropped."""
+    ticket, bundle = _lines(world), _lines(world, "--format", "bundle")
+    assert [line["text"] for line in bundle[: len(ticket)]] == [line["text"] for line in ticket]
+    more = bundle[len(ticket) :]
+    assert {line["section"] for line in more} == {"journal", "excerpts"}
+    shown = {str(line["text"]) for line in bundle}
+    export = ("export", _session(world).name, "--sessions", world.sessions, "--format", "bundle")
+    whole = world.folder / "whole.zip"
+    assert world(*export, "--output", whole).returncode == 0
+    kept = _excerpt_lines(whole)
+    assert len(kept) > 1
+    assert {line for line in kept if line.strip()} <= shown
+    gone = next(line for line in more if line["section"] == "excerpts")
+    less = world.folder / "less.zip"
+    assert world(*export, "--output", less, "--drop", gone["number"]).returncode == 0
+    assert gone["text"] in kept
+    assert gone["text"] not in _excerpt_lines(less)
+
+
+def _excerpt_lines(bundle: Path) -> list[str]:
+    with zipfile.ZipFile(bundle) as archive:
+        return [
+            json.loads(line)[4]
+            for name in archive.namelist()
+            if name.startswith("excerpts/")
+            for line in archive.read(name).splitlines()[1:]
+        ]
+
+
+def test_the_run_can_be_dropped_from_a_bundle(world: World) -> None:
+    """The path of the run is a line of the preview like any other: the bundle is written and does not hold it."""
+    (root,) = [line for line in _lines(world) if line["about"] == "run"]
+    assert str(root["text"]).endswith("run0")
+    made = world.folder / "b.zip"
+    done = world("export", _session(world).name, "--sessions", world.sessions, "--format", "bundle",
+                 "--output", made, "--drop", root["number"])  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    with zipfile.ZipFile(made) as archive:
+        assert not [name for name in archive.namelist() if str(root["text"]).encode() in archive.read(name)]
+    opened = world("open", made, "--plain")
+    assert opened.returncode != 2
+    assert "job.log" in opened.stdout
+
+
+def test_a_note_that_is_dropped_in_the_timeline_is_gone_from_the_problem(world: World) -> None:
+    """The line "Note: X" and the note X are one thing to a person: either number takes both away."""
+    lines = _lines(world)
+    (whole,) = [line for line in lines if str(line["text"]).startswith("Note: call ")]
+    note = str(whole["text"]).removeprefix("Note: ")
+    assert note in [line["text"] for line in lines]
+    done = world("export", _session(world).name, "--sessions", world.sessions, "--output", "-", "--format", "json",
+                 "--drop", whole["number"])  # fmt: skip
+    assert done.returncode == 0
+    assert note not in done.stdout
+
+
+def test_the_numbers_of_a_run_are_those_of_the_session_that_its_preview_names(world: World) -> None:
+    """A run is a new session each time: --drop is refused, and the preview, which is in no ledger, says what to do."""
+    run = world.log(small.GARBLED)
+    for option in ("--drop", "--keep"):
+        refused = world("export", run, "--sessions", world.sessions, option, "3")
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert "--preview" in refused.stderr
+    before = {path.name for path in world.sessions.iterdir()}
+    done = world("export", run, "--sessions", world.sessions, "--preview")
+    (new,) = {path.name for path in world.sessions.iterdir()} - before
+    assert done.returncode == 0
+    assert f"export {new} --format markdown --drop" in done.stderr
+
+
+@pytest.mark.parametrize("command", [("export",), ("send", "--to", "github:kitchen/bread")])
+def test_what_is_no_run_leaves_no_session(world: World, command: tuple[str, ...]) -> None:
+    """A bundle is refused with what opens it, a folder without evidence in words; neither becomes a session."""
+    made = world.folder / "m.zip"
+    world("export", _session(world).name, "--sessions", world.sessions, "--format", "bundle", "--output", made)
+    empty = world.folder / "empty"
+    empty.mkdir()
+    before = sorted(path.name for path in world.sessions.iterdir())
+    for path, said in ((made, "slime-runbook open"), (empty, "no evidence")):
+        done = world(*command, path, "--sessions", world.sessions)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert said in done.stderr
+        assert "Traceback" not in done.stderr
+    assert sorted(path.name for path in world.sessions.iterdir()) == before
 
 
 @pytest.mark.parametrize(

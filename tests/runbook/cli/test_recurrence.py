@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import zipfile
 from pathlib import Path
@@ -13,6 +14,15 @@ from runbook.session.opening import read_session
 from tests.helpers import is_safe
 from tests.runbook import small
 from tests.runbook.cli.world import World
+
+
+@pytest.fixture
+def world(world: World) -> World:
+    """Return the small world in a zone in which it is noon: what happens in a test is of one day."""
+    west = dt.datetime.now(dt.timezone.utc).hour - 12
+    world.environment["TZ"] = f"NOON{west:+d}"
+    return world
+
 
 LOADED = b"start\ntext: garbled\nload: loaded\n"
 
@@ -41,8 +51,10 @@ def test_a_fault_that_comes_again_is_said(world: World) -> None:
     assert f"seen once before, today; fixed last time by: gave the right folder (session {first})" in done.stdout
     size = (world.sessions / LEDGER).stat().st_size
     triage = world("triage", run, "--sessions", world.sessions)
-    assert "seen 2 times today; fixed last time by: gave the right folder" in triage.stdout
-    assert "今天见过 2 次" in world("triage", run, "--sessions", world.sessions, "--lang", "zh").stdout
+    assert "seen once before, today; fixed last time by: gave the right folder" in triage.stdout, "the run is this one"
+    third = world.log(small.GARBLED)
+    assert "seen 2 times today" in world("triage", third, "--sessions", world.sessions).stdout
+    assert "今天见过 2 次" in world("triage", third, "--sessions", world.sessions, "--lang", "zh").stdout
     assert (world.sessions / LEDGER).stat().st_size == size
     assert "seen" not in world("triage", run).stdout, "another folder of sessions knows nothing"
     assert "fixed by: gave the right folder" in world("sessions", "show", first, "--sessions", world.sessions).stdout
@@ -116,7 +128,7 @@ def test_hostile_words_do_not_reach_a_terminal(world: World) -> None:
     world("sessions", "fixed", first, "say \x1b[2J\x1b]0;x\x07 it", "--sessions", world.sessions)
     with (world.sessions / LEDGER).open() as file:
         entry = json.loads(file.readline())
-    entry |= {"session": "\x1b[2Jevil\u202e", "root": "[/x]\n\nnew line"}
+    entry |= {"run": "", "session": "\x1b[2Jevil\u202e", "root": "[/x]\n\nnew line"}
     with (world.sessions / LEDGER).open("a") as file:
         file.write(json.dumps(entry) + "\n")
     done = world("triage", world.log(small.GARBLED), "--sessions", world.sessions)
@@ -131,7 +143,7 @@ def test_two_sessions_are_compared(world: World) -> None:
     assert done.returncode == 3
     assert "confirmed → ruled out: not-loaded" in done.stdout
     assert "small.load  problem: not-loaded → ok: loaded" in done.stdout
-    assert "- small/load: not-loaded (probe)" in done.stdout
+    assert "Answers" not in done.stdout, "the second was not walked"
     assert max(map(len, done.stdout.splitlines()[2:])) <= 80
     same = world("sessions", "diff", first, first, "--sessions", world.sessions)
     assert (same.returncode, same.stdout.splitlines()[-1]) == (0, "nothing differs")
@@ -222,7 +234,11 @@ def test_a_backtest_as_json_and_without_a_session(world: World) -> None:
     assert world("backtest", world.sessions).returncode == 3
     assert world("backtest", world.folder / "gone").returncode == 2
     empty = world("backtest")
-    assert (empty.returncode, empty.stdout) == (0, "0 sessions, 0 moved, 0 could not be read again\n")
+    assert (empty.returncode, empty.stdout) == (0, "no session is kept yet\n")
+    (world.folder / "none").mkdir()
+    wrong = world("backtest", world.folder / "none")
+    assert wrong.returncode == 2
+    assert "there is no session in it" in wrong.stderr
 
 
 def test_what_fixed_it_leaves_redacted(world: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -57,6 +58,11 @@ def outbox(world: World) -> Path:
 def entries(world: World) -> list[str]:
     """Return the ids of the entries."""
     return sorted(path.name for path in outbox(world).iterdir())
+
+
+def is_comment(world: World, name: str) -> bool:
+    """Return whether an entry is a comment on a ticket that is there."""
+    return "#" in json.loads((outbox(world) / name / "entry.json").read_text())["content"]["to"]
 
 
 def wait_until_held(site: Site, sender: subprocess.Popen[bytes]) -> None:
@@ -164,7 +170,7 @@ def test_without_a_route_it_waits_in_the_outbox(world: World, session: str, site
     assert "waiting" in world("outbox", "list").stdout
     sent = world("outbox", "send", **site.environment)
     assert sent.returncode == 0, sent.stderr
-    assert sent.stdout.startswith(f"{site.url}/issue")
+    assert sent.stdout.startswith(f"{entry}  posted  {site.url}/issue")
     assert world("outbox", "send", **site.environment).stdout == ""
     assert world("outbox", "send", entry, **site.environment).stdout == sent.stdout
     assert site.count("issue") == before + 1
@@ -207,19 +213,64 @@ def test_a_sender_killed_in_the_first_post_posts_once(world: World, session: str
     assert [now - then for now, then in zip(site.counts(), before, strict=True)] == [1, 1, 0]
 
 
+def test_one_session_is_one_ticket(world: World, session: str, site: Site) -> None:
+    """A refused entry is taken over by the next send; then another ticket has to be asked for, a comment has not."""
+    before = site.counts()
+    to = ("send", session, "--to", site.address)
+    bad = world(*to, "--yes", **{**site.environment, "ROUNDUP_PASSWORD": "wrong"})
+    assert bad.returncode == 2
+    (entry,) = entries(world)
+    done = world(*to, "--yes", "--title", "The second title", **site.environment)
+    url = done.stdout.strip()
+    assert done.returncode == 0, done.stderr
+    assert entries(world) == [entry]
+    assert site.issue(url.rpartition("issue")[2])["title"] == "The second title"
+    assert (world("outbox", "send", **site.environment).stdout, world("outbox", "drop").returncode) == ("", 0)
+    for words in ((), ("--yes",)):
+        second = world(*to, *words, **site.environment)
+        assert (second.returncode, second.stdout) == (2, "")
+        assert url in second.stderr
+        assert "--again" in second.stderr
+        assert f"#{url.rpartition('issue')[2]}" in second.stderr
+    assert url in world("sessions", "show", session).stdout
+    assert site.counts()[0] == before[0] + 1
+    assert world(*to, "--comment-on", url.rpartition("issue")[2], "--yes", **site.environment).returncode == 0
+    assert world(*to, "--yes", "--again", **site.environment).returncode == 0
+    assert site.counts()[0] == before[0] + 2
+
+
+def test_every_entry_says_what_became_of_it(world: World, session: str, site: Site) -> None:
+    """Of several entries each has one line with its id, posted or why not; one without a login makes it 3."""
+    site.relay.stop()
+    try:
+        for to in (site.address, f"{site.address}#99999"):
+            assert world("send", session, "--to", to, "--yes", **site.environment).returncode == 3
+    finally:
+        site.relay.start()
+    new, comment = sorted(entries(world), key=lambda name: is_comment(world, name))
+    unset = world("outbox", "send", PYTHON_KEYRING_BACKEND="keyring.backends.null.Keyring")
+    assert (unset.returncode, unset.stdout) == (3, "")
+    for id in (new, comment):
+        assert [line.count("ROUNDUP_LOGIN is not set") for line in unset.stderr.splitlines() if id in line] == [1]
+    sent = world("outbox", "send", **site.environment)
+    assert sent.returncode == 3
+    assert sent.stdout.startswith(f"{new}  posted  {site.url}/issue")
+    assert [line for line in sent.stderr.splitlines() if f"{comment}  not posted" in line]
+
+
 def test_damaged_entries_keep_no_other_back(world: World, session: str, site: Site) -> None:
     """A damaged entry is told with exit code 2, and the sound one beside it is sent."""
     site.relay.stop()
     try:
-        for _ in range(2):
-            assert world("send", session, "--to", site.address, "--yes", **site.environment).returncode == 3
+        for to in (site.address, f"{site.address}#1"):
+            assert world("send", session, "--to", to, "--yes", **site.environment).returncode == 3
     finally:
         site.relay.start()
-    bad, good = entries(world)
+    good, bad = sorted(entries(world), key=lambda name: is_comment(world, name))
     (outbox(world) / bad / "entry.json").write_bytes(b'{"id": "\x1b[2J')
     sent = world("outbox", "send", **site.environment)
     assert sent.returncode == 2
-    assert sent.stdout.startswith(f"{site.url}/issue")
+    assert sent.stdout.startswith(f"{good}  posted  {site.url}/issue")
     assert bad in sent.stderr
     assert "\x1b" not in sent.stderr
     listed = world("outbox", "list")
@@ -232,22 +283,20 @@ def test_damaged_entries_keep_no_other_back(world: World, session: str, site: Si
 
 def test_the_token_is_nowhere(world: World, session: str, site: Site) -> None:
     """After posts, refusals and a bad line, no file under the home folder and no output holds the password."""
-    wrong = "wrong-" + PASSWORD
+    wrong, again = "wrong-" + PASSWORD, ("--yes", "--again")
     site.relay.lose.append("POST /tracker/rest/data/issue")
     told = [
         world("send", session, "--to", site.address, "--yes", "--attach", "html", **site.environment),
         world("send", session, "--to", f"{site.address}#99999", "--yes", **site.environment),
-        world("send", session, "--to", site.address, "--yes", **{**site.environment, "ROUNDUP_PASSWORD": wrong}),
-        world(
-            "send", session, "--to", site.address, "--yes", **{**site.environment, "ROUNDUP_PASSWORD": f"a\n{wrong}"}
-        ),
+        world("send", session, "--to", site.address, *again, **{**site.environment, "ROUNDUP_PASSWORD": wrong}),
+        world("send", session, "--to", site.address, *again, **{**site.environment, "ROUNDUP_PASSWORD": f"a\n{wrong}"}),
         world(
             "send", session, "--to", site.address.replace("://", f"://admin:{PASSWORD}@"), "--yes", **site.environment
         ),
         world("outbox", "list"),
         world("outbox", "send", **site.environment),
     ]
-    assert [done.returncode for done in told] == [0, 2, 2, 2, 2, 0, 2]
+    assert [done.returncode for done in told] == [0, 2, 2, 2, 2, 0, 3]
     assert "401" in told[2].stderr
     for done in told:
         assert PASSWORD not in done.stdout + done.stderr

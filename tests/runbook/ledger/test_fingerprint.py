@@ -241,3 +241,12 @@ def test_a_finding_without_lines_counts_by_its_answer() -> None:
     assert made is not None
     assert made.text == "too-small"
     assert fingerprint(verdicted()) is None
+
+
+@given(st.integers(0, 200))
+def test_what_is_kept_of_a_line_never_ends_within_a_name(ahead: int) -> None:
+    """Wherever the limit falls, an address is kept whole, to be hidden, or not at all."""
+    line = f"{'so ' * (ahead // 3)}ann.smith@example.com failed {'again ' * 60}"
+    made = fingerprint(verdicted(finding(line)))
+    assert made is not None
+    assert "ann" not in made.text or "ann.smith@example.com " in f"{made.text} "

@@ -27,10 +27,10 @@ def proof(line: str = "load: not loaded at step 7") -> ev.Found:
     return ev.Found(Finding(Verdict.PROBLEM, "not-loaded", said, cited, probe="small.load"))
 
 
-def session(folder: Path, *events: ev.Event) -> Desk:
-    """Return an open session in which these events happened."""
+def session(folder: Path, *events: ev.Event, run: str = "job-12") -> Desk:
+    """Return an open session over a run in which these events happened."""
     desk = new_session(CATALOG, str(folder))
-    desk.begin(str(folder / "runs" / "job-12"))
+    desk.begin(str(folder / "runs" / run))
     desk.append(ev.EvidenceAdded((Item("log", "/run/job.log", Text("a log", "日志")),)))
     for event in events:
         desk.append(event)
@@ -108,10 +108,13 @@ def test_sessions_hear_of_each_other(tmp_path: Path) -> None:
     first = session(tmp_path, proof())
     keeping.remember(first)
     first.close()
-    assert lookup.sightings(tmp_path, first.report(), first.session_id) == {}
-    same = session(tmp_path, proof("load: not loaded at step 123456"))
-    other = session(tmp_path, proof("load: refused"))
-    known = [lookup.sightings(tmp_path, desk.report(), desk.session_id)["not-loaded"] for desk in (same, other)]
+    assert lookup.sightings(tmp_path, first.report(), first.session_id, first.state.root) == {}
+    same = session(tmp_path, proof("load: not loaded at step 123456"), run="job-13")
+    other = session(tmp_path, proof("load: refused"), run="job-14")
+    known = [
+        lookup.sightings(tmp_path, desk.report(), desk.session_id, desk.state.root)["not-loaded"]
+        for desk in (same, other)
+    ]
     assert [(seen.times, seen.others) for seen in known] == [(1, 0), (0, 1)]
     assert known[0].session == first.session_id
     for desk in (same, other):
@@ -124,11 +127,39 @@ def test_a_ticket_says_it_with_dates(tmp_path: Path, language: str) -> None:
     first = session(tmp_path, proof())
     keeping.remember(first)
     first.close()
-    second = session(tmp_path, proof())
+    second = session(tmp_path, proof(), run="job-13")
     second.close()
     report = second.report()
-    (line,) = lookup.for_ticket(second.folder, report, second.session_id, TITLES, language)
+    (line,) = lookup.for_ticket(second.folder, report, second.session_id, second.state.root, TITLES, language)
     assert line.startswith(TITLES["not-loaded"].say(language))
     assert first.session_id in line
     (tmp_path / "elsewhere").mkdir()
-    assert lookup.for_ticket(tmp_path / "elsewhere", report, "", TITLES, language) == ()
+    assert lookup.for_ticket(tmp_path / "elsewhere", report, "", "", TITLES, language) == ()
+
+
+def test_sessions_over_one_run_are_one_incident(tmp_path: Path) -> None:
+    """However many sessions there are over a run, none has seen it before, and the next run has seen it once."""
+    for _ in range(3):
+        one = session(tmp_path, proof())
+        keeping.remember(one)
+        assert lookup.sightings(tmp_path, one.report(), one.session_id, one.state.root) == {}
+        one.close()
+    assert len(store.read(tmp_path)) == 3
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "link").symlink_to(tmp_path / "runs" / "job-12")
+    linked = session(tmp_path, proof(), run="link")
+    assert lookup.sightings(tmp_path, linked.report(), linked.session_id, linked.state.root) == {}
+    later = session(tmp_path, proof(), run="job-13")
+    seen = lookup.sightings(tmp_path, later.report(), later.session_id, later.state.root)["not-loaded"]
+    assert (seen.times, seen.others) == (1, 0)
+    linked.close()
+    later.close()
+
+
+def test_a_dry_run_leaves_the_ledger_alone(tmp_path: Path) -> None:
+    """The judgement is recorded for the list of sessions, no other session hears of it."""
+    desk = session(tmp_path, proof())
+    assert keeping.remember(desk, enter=False) is None
+    assert desk.state.judged is not None
+    assert store.read(tmp_path) == ()
+    desk.close()

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from runbook.errors import SessionError
 from runbook.session import events as ev
 from runbook.session import following
 from runbook.session.following import PATIENCE, Follower
-from runbook.session.journal import JOURNAL, Journal, encode
+from runbook.session.journal import JOURNAL, Journal, Loaded, encode, load
 
 
 def _begun(folder: Path, *notes: str) -> Journal:
@@ -43,6 +44,22 @@ def test_what_is_added_comes_once_and_in_order(tmp_path: Path) -> None:
     news = follower.look()
     assert news.holder is None
     assert (news.said, news.anew) == ((), False)
+
+
+def test_a_journal_that_goes_away_while_it_is_read_is_an_error_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between reading the file and asking which one it is, the file may be gone: that is said as any other trouble."""
+
+    def gone(path: str) -> Loaded:
+        loaded = load(path)
+        os.unlink(path)
+        return loaded
+
+    with _begun(tmp_path, "a") as journal:
+        monkeypatch.setattr(following, "load", gone)
+        with pytest.raises(SessionError, match="cannot be read"):
+            Follower(journal.folder)
 
 
 @settings(max_examples=40, deadline=None)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runbook.cli.desks import ask_all
+from runbook.evidence import Item
 from runbook.session import events as ev
-from runbook.session.judging import judged
+from runbook.session.judging import confirmed, judged
+from runbook.session.opening import new_session
 from runbook.session.state import replay
+from runbook.session.store import read
+from runbook.text import Text
 from runbook.triage import Standing
 from runbook.walk import How
+from tests.runbook import small
 from tests.runbook.strategies import findings, flows
 
 
@@ -47,3 +55,16 @@ def test_a_walk_is_recorded_by_where_it_stands() -> None:
     state = replay([ev.Record(n, 1.0, event) for n, event in enumerate(events)], catalog.flows)
     report = state.report(catalog.flows.values(), catalog.vocabulary)
     assert judged(state, report, catalog.flows).stood == {"small": "load"}
+
+
+def test_other_confirmed_causes_are_recorded_at_once(tmp_path: Path) -> None:
+    """A probe that confirms a cause leaves a judgement in the journal, so that a kill later costs no list its cause."""
+    (tmp_path / "job.log").write_bytes(small.GARBLED)
+    desk = new_session(small.catalog(), str(tmp_path / "kept"))
+    desk.begin(str(tmp_path))
+    desk.append(ev.EvidenceAdded((Item("log", str(tmp_path / "job.log"), Text("x", "x")),)))
+    ask_all(desk, ("small.load",))
+    ask_all(desk, ("small.text",))
+    judgements = [one.event for one in read(desk.folder)[0] if isinstance(one.event, ev.Judged)]
+    assert [confirmed(one) for one in judgements] == [("not-loaded",)]
+    desk.close()

@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from runbook.errors import HeldError, SessionError
+from runbook.errors import HeldError, LostError, SessionError
+from runbook.private import write_at
 from runbook.session import lock as lock_module
 from runbook.session.events import Left, Noted
 from runbook.session.journal import Journal, read
@@ -210,6 +211,64 @@ def test_a_lock_that_is_being_put_back_is_still_held(tmp_path: Path, monkeypatch
     assert lock.held()
     os.unlink(tmp_path / LOCK)
     assert not lock.held()
+
+
+def hide(path: Path, how: str) -> None:
+    """Put what cannot be read in the place of a lock."""
+    os.rename(path, f"{path}.aside")
+    if how == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to(path)
+
+
+def show(path: Path) -> None:
+    """Put the lock back."""
+    (path.rmdir if path.is_dir() else path.unlink)()
+    os.rename(f"{path}.aside", path)
+
+
+@pytest.mark.parametrize("how", ["folder", "loop"])
+def test_a_lock_that_cannot_be_read_is_neither_lost_nor_anybody_elses(tmp_path: Path, how: str) -> None:
+    """An error of the file system is told as one: nothing is given up, taken or ascribed to somebody for it."""
+    lock = acquire(str(tmp_path))
+    hide(tmp_path / LOCK, how)
+    with pytest.raises(SessionError, match="cannot be seen") as raised:
+        lock.held()
+    assert "nobody is known" in raised.value.hint
+    assert holder_of(str(tmp_path)) is None
+    for wish in (False, True):
+        with pytest.raises(SessionError, match="cannot lock the session") as refused:
+            acquire(str(tmp_path), take_over=wish)
+        assert not isinstance(refused.value, HeldError)
+    lock.release()
+    show(tmp_path / LOCK)
+    assert lock.held()
+
+
+def test_an_event_is_not_written_while_the_lock_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before and in the middle of a write it is an error that names no other person; repeated later, it is written."""
+    with Journal.create(tmp_path, 0.0) as journal:
+        path = journal.folder / LOCK
+        hide(path, "folder")
+        with pytest.raises(SessionError, match="cannot be seen") as raised:
+            journal.append(Noted("early"), 1.0)
+        assert not isinstance(raised.value, LostError)
+        show(path)
+
+        def hiding(descriptor: int, content: bytes, at: int) -> None:
+            write_at(descriptor, content, at)
+            hide(path, "folder")
+
+        with monkeypatch.context() as patched:
+            patched.setattr("runbook.session.journal.write_at", hiding)
+            with pytest.raises(SessionError, match="cannot be seen") as raised:
+                journal.append(Noted("half"), 1.0)
+        assert not isinstance(raised.value, LostError)
+        show(path)
+        assert read(journal.folder)[0] == ()
+        assert journal.append(Noted("late"), 2.0).n == 0
+    assert [record.event for record in read(journal.folder)[0]] == [Noted("late")]
 
 
 def test_a_process_that_proc_does_not_show_is_not_taken_for_dead(

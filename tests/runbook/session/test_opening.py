@@ -25,6 +25,7 @@ from runbook.session.opening import (
     give_way,
     new_session,
     open_or_follow,
+    open_session,
     read_session,
     take_over,
 )
@@ -135,6 +136,47 @@ def test_who_was_told_of_another_holder_does_not_take_the_session(tmp_path: Path
         desk.close()
 
 
+def test_a_desk_that_cannot_be_made_leaves_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When what a session holds cannot be replayed, it is nobody's afterwards, whoever tried to open it."""
+    desk = new_session(CATALOG, str(tmp_path))
+    desk.begin("/run")
+    desk.close()
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("runbook.session.desk.replay", broken)
+    with pytest.raises(ZeroDivisionError):
+        open_session(CATALOG, desk.folder)
+    assert not (Path(desk.folder) / LOCK).exists()
+    with pytest.raises(ZeroDivisionError):
+        new_session(CATALOG, str(tmp_path))
+    assert list(tmp_path.glob(f"*/{LOCK}")) == []
+
+
+def test_a_take_over_that_fails_leaves_a_reader_and_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the journal cannot be replayed, the reader stays one, knows what it knew, and the session is free."""
+    desk = new_session(CATALOG, str(tmp_path))
+    desk.begin("/run")
+    desk.append(ev.Noted("kept"))
+    desk.close()
+    reader = follow_session(CATALOG, desk.folder)
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("runbook.session.desk.replay", broken)
+        with pytest.raises(ZeroDivisionError):
+            take_over(reader, None)
+    assert reader.reads
+    assert [note.words for note in reader.state.notes] == ["kept"]
+    assert not (Path(desk.folder) / LOCK).exists()
+    take_over(reader, None)
+    assert reader.held()
+    reader.close()
+
+
 def test_a_damaged_session_is_an_error_for_readers_too(tmp_path: Path) -> None:
     """A journal that cannot be read is named with its line, held or not."""
     desk = new_session(CATALOG, str(tmp_path))
@@ -242,6 +284,22 @@ for line in sys.stdin:
 """
 
 
+def hindrance(uid: int) -> str:
+    """Return why another account cannot run our code where it lies, "" when it can: a folder above may be private."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        os.chown(folder, uid, uid)
+        probe = subprocess.run(
+            [sys.executable, "-c", PERSON, folder, str(uid)],
+            input="new\nlist\n",
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=ROOT,
+        )
+    last = (probe.stderr.strip().splitlines() or [""])[-1]
+    return last if last.startswith(("ImportError", "ModuleNotFoundError", "PermissionError")) else ""
+
+
 class Person:
     """A process of another account, which does what it is told, line by line."""
 
@@ -272,6 +330,9 @@ def shared() -> Iterator[Path]:
     """Yield a folder for a group, in a place that other accounts reach."""
     if os.geteuid() != 0:
         pytest.skip("only root can act as two people")
+    why = hindrance(PEOPLE["ann"])
+    if why:
+        pytest.skip(f"another account cannot use this checkout and its packages: {why}")
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         os.chown(folder, -1, GROUP)
         os.chmod(folder, 0o2770)

@@ -111,3 +111,31 @@ def test_a_damaged_session_names_its_remedy(tmp_path: Path) -> None:
     (info,) = list_sessions(tmp_path)
     assert str(journal.folder / JOURNAL) in info.damaged
     assert info.remedy == "restore it from a copy"
+
+
+def test_the_list_tells_the_cause_and_the_fix_of_a_session_that_was_not_left(tmp_path: Path) -> None:
+    """What was judged last counts while nobody left; what fixed it is told also after a later leave."""
+    stood = ev.Stood("confirmed", "f", "n")
+    with Journal.create(tmp_path, 1.0) as journal:
+        journal.append(ev.Judged({"a": ev.Stood("possible", "f", "n"), "b": stood}), 1.0)
+        journal.append(ev.Judged({"c": stood, "b": stood}), 2.0)
+    assert [(one.cause, one.fixed) for one in list_sessions(tmp_path)] == [("c", False)]
+    with Journal.open(journal.folder) as again:
+        again.append(ev.Fixed("b", "another"), 3.0)
+    assert not list_sessions(tmp_path)[0].fixed
+    with Journal.open(journal.folder) as again:
+        again.append(ev.Fixed("", "all"), 4.0)
+        assert list_sessions(tmp_path)[0].fixed
+        again.append(ev.Left("ann", "c", 0, fixed=True), 5.0)
+    assert [(one.cause, one.fixed) for one in list_sessions(tmp_path)] == [("c", True)]
+
+
+def test_what_is_not_known_is_told_apart_from_what_may_be_several(tmp_path: Path) -> None:
+    """Only an id that no session has is unknown."""
+    for _ in range(2):
+        Journal.create(tmp_path, 1_700_000_000.0).close()
+    with pytest.raises(store.UnknownSessionError):
+        find(tmp_path, "1999")
+    with pytest.raises(UsageError) as caught:
+        find(tmp_path, "2023")
+    assert not isinstance(caught.value, store.UnknownSessionError)

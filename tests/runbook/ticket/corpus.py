@@ -210,6 +210,19 @@ def passwords(make: Maker) -> list[Plant]:
         "short": f"passwd={short}",
     }
     private = {"password digits": "83736251", "short": short}
+    shapes |= {
+        "name and value": f'{{"name":"WANDB_API_KEY","value":"{key}"}}',
+        "environ": f"os.environ['WANDB_API_KEY'] = '{key}'",
+        "environ of a password": f"os.environ['DB_PASSWORD'] = '{word}'",
+        "list of arguments": f"Namespace(wandb_key=['{key}'])",
+        "default of a field": f'"api_key": {{"default":"{key}"}}',
+        "list of passwords": f'{{"password":["{word}"]}}',
+        "bytes": f"password=b'{word}'",
+        "tagged": f"password: !!str {word}",
+        "arrow": f"password => {word}",
+        "subscription": f"Ocp-Apim-Subscription-Key: {key}",
+        "dict of cookies": f"'cookies': {{'sessionid':'{key}'}}",
+    }
     return [Plant(name, line, (private.get(name) or (key if key in line else word),)) for name, line in shapes.items()]
 
 

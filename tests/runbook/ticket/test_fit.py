@@ -9,7 +9,7 @@ from runbook.ticket.fit import Block, fit, length
 
 
 def _text(blocks: list[Block]) -> str:
-    return "\n".join(line for block in blocks for line in block.lines(lambda count: f"… {count} more"))
+    return "\n".join(line for block in blocks for line in block.lines(lambda count, _: f"… {count} more"))
 
 
 def test_what_fits_is_left_alone() -> None:

@@ -38,7 +38,7 @@ ORDER = (
 )  # fmt: skip
 """Sections in the order of the design."""
 
-LIMITS = {"adf": 32_767, "gitlab": 1_048_576, "jira": 32_767, "markdown": 65_536}
+LIMITS = {"adf": 32_767, "gitlab": 1_000_000, "jira": 32_767, "markdown": 65_536}
 """What the receivers take: Jira Cloud, GitLab, Jira, GitHub."""
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -196,3 +196,49 @@ def test_the_text_has_all_that_others_left_out() -> None:
     for cause in of.causes:
         assert cause.cause in told
     assert told.count(squeezed(of.notes[0].lines[0])) >= 300 * 20
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("format", LAYOUTS)
+def test_log_times_stand_apart_from_those_of_people(format: str, language: str) -> None:
+    """The log's own clock is named as such, and its lines come before what people did, whatever the times are."""
+    of = sample(walked_state(), language)
+    late = tuple(tr.Moment(9e9 if one.source == "log" else one.time, *_rest(one)) for one in of.timeline)
+    told = says(format, renderer(format).render(msgspec.structs.replace(of, timeline=late)))
+    clocks = [told.rindex(squeezed(say(f"timeline.{key}", language))) for key in ("log", "people")]
+    assert clocks == sorted(clocks)
+    assert squeezed(say("col.log_time", language)) in told[clocks[0] : clocks[1]]
+    assert "2255-03" not in told[clocks[1] :]
+    assert "2255-03" in told[clocks[0] : clocks[1]]
+
+
+def _rest(moment: tr.Moment) -> tuple[str, str, str]:
+    return moment.source, moment.what, moment.where
+
+
+@pytest.mark.parametrize("format", LAYOUTS)
+def test_what_one_finding_rules_out_is_one_row(format: str) -> None:
+    """Its sentence stands once above all its causes; sentences that are listed lose their full stops."""
+    of = sample(walked_state())
+    out = tuple(tr.RuledOut(f"cause-{n}", f"title {n}", "Closed by this sentence.", "a.probe") for n in range(20))
+    found = msgspec.structs.replace(of, ruled_out=out, clear=("All is fine.", "So is this."))
+    told = says(format, renderer(format).render(found))
+    assert told.count(squeezed("Closed by this sentence.")) == 1
+    assert all(f"cause-{n}" in told for n in range(20))
+    assert squeezed("All is fine; So is this") in told
+    assert ".;" not in told
+
+
+@pytest.mark.parametrize("format", LAYOUTS)
+def test_possible_causes_that_nothing_points_to_are_counted(format: str) -> None:
+    """Only the led ones are listed, under a heading of their own; the rest is one line."""
+    of = sample(walked_state())
+    many = tuple(
+        msgspec.structs.replace(of.confirmed[0], cause=f"maybe-{n:02}", standing="possible", led=n < 2)
+        for n in range(30)
+    )
+    told = says(format, renderer(format).render(msgspec.structs.replace(of, causes=(*of.confirmed, *many))))
+    assert "maybe-01" in told
+    assert "maybe-02" not in told
+    assert squeezed(say("more_possible", "en", count=28)) in told
+    assert squeezed(say("possible", "en")) in told

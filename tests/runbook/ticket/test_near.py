@@ -110,3 +110,22 @@ def test_a_wrapped_token_is_found_at_any_break(random: str, at: int) -> None:
     lines = [f"said {token[: at + 4]}", f"{token[at + 4 :]} and"]
     spans = {number: lines[number][span.start : span.end] for number, span in near.between(lines)}
     assert spans == {0: token[: at + 4], 1: token[at + 4 :]}
+
+
+@pytest.mark.parametrize(
+    ("lines", "secret"),
+    [
+        (
+            ("- name: WANDB_API_KEY", "  value: 9f3a1c77d2e04b5586aa90c1d4e2f7b83c5d6e7f"),
+            "9f3a1c77d2e04b5586aa90c1d4e2f7b83c5d6e7f",
+        ),
+        (('  "name": "HF_TOKEN",', '  "value": "Hb7xq0Zr91LmWv3c",'), "Hb7xq0Zr91LmWv3c"),
+        (("password: |", "  hunter2x"), "hunter2x"),
+        (("- name: token_embedding", "  value: 12"), ""),
+    ],
+)
+def test_a_variable_in_a_list_is_named_in_one_line_and_given_in_the_next(lines: tuple[str, ...], secret: str) -> None:
+    """As Kubernetes and Ray write environments, and as YAML writes a block; the value alone is private."""
+    assert [lines[number][span.start : span.end] for number, span in near.between(lines)] == (
+        [secret] if secret else []
+    )

@@ -58,7 +58,9 @@ def test_addresses_are_read(words: str, address: Address) -> None:
         ("roundup+http://10.0.0.1:8080/t", "http://"),
         ("roundup+http://[2001:db8::1]/t", "http://"),
         ("roundup+http://2130706433/t", "http://"),
-        ("gitlab+https://host/x?a=1:g/p", "more than host and path"),
+        ("gitlab+https://host/x?a=1:g/p", "a query"),
+        ("github:o/r?x=1", "a query"),
+        ("github:o/r#1?x=1", "a query"),
         ("gitlab+https://host\\evil:g/p", "more than host and path"),
     ],
 )
@@ -67,6 +69,7 @@ def test_the_wrong_part_is_named(words: str, part: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_address(words)
     assert part in caught.value.message
+    assert caught.value.message.count("'") % 2 == 0
     assert caught.value.hint
 
 

@@ -218,5 +218,6 @@ def test_no_name_in_the_file_is_new(tmp_path: Path) -> None:
     kept = json.loads((tmp_path / entry.id / "entry.json").read_bytes())
     assert set(kept) == {
         "id", "made", "content", "digest", "schema", "done", "item", "url", "tries", "state", "trouble",
+        "folder", "again",
     }  # fmt: skip
     assert set(kept["content"]) == {"to", "title", "format", "session", "labels", "steps", "files"}

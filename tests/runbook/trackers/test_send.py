@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from runbook.errors import UsageError
 from runbook.text import Text
-from runbook.ticket.outgoing import Attachment, Outgoing
+from runbook.ticket.outgoing import WHOLE_NAME, Attachment, Outgoing
+from runbook.ticket.renderers import SENDER_ROOM, renderer
 from runbook.trackers import registry, send
 from runbook.trackers.address import Address
 from runbook.trackers.model import Attaches, Kind
 from runbook.trackers.outbox import Entry, hold, read
+from runbook.trackers.posted import keep, postings
 from runbook.trackers.ready import Ready
 from runbook.trackers.tokens import Credential
 from runbook.trackers.trouble import TrackerError
@@ -213,7 +217,7 @@ def test_a_body_over_the_limit_goes_on_in_comments(tmp_path: Path) -> None:
     assert [
         line for _, text in board.posts for line in text.splitlines() if line.startswith("line ")
     ] == body.splitlines()
-    assert board.posts[1][1].startswith(f"A title, part 2 of {len(board.posts)}")
+    assert board.posts[1][1].startswith(f"s1, part 2 of {len(board.posts)}")
 
 
 def test_a_body_that_fits_with_its_mark_is_one_post() -> None:
@@ -277,3 +281,98 @@ def test_what_a_tracker_of_others_raises_is_covered(tmp_path: Path) -> None:
         send.post(plan, tmp_path, environment={"X_TOKEN": token}, outbox=tmp_path)
     assert caught.value.__context__ is None
     assert read(tmp_path, plan.entry.id).state == "waiting"
+
+
+@pytest.mark.parametrize("attaches", list(Attaches))
+@pytest.mark.parametrize("item", ["", "7"], ids=["ticket", "comment"])
+@given(script=st.lists(st.sampled_from([OK, BEFORE, AFTER, KILLED_BEFORE, KILLED_AFTER, LATER]), max_size=8))
+def test_sent_anew_is_posted_once(
+    tmp_path_factory: pytest.TempPathFactory, attaches: Attaches, item: str, script: list[str]
+) -> None:
+    """Whoever sends again, instead of going on with what waits, gets one ticket, and its address is noted."""
+    box = tmp_path_factory.mktemp("box")
+    board = Board(script)
+    kind = kind_of(board, attaches)
+    for turn in range(len(script) + 2):
+        plan = planned(kind, *FILES, item=item, body=f"Body {turn}.\n")
+        try:
+            post(send.settled(plan, box, outbox=box), box)
+            break
+        except UsageError:
+            assert not item
+            break
+        except (TrackerError, Killed):
+            if item and any(posting.url for posting in postings(box)):
+                break
+    first = [body for _, body in board.posts if body.startswith("Body")]
+    assert len(first) == 1
+    assert len({one.url for one in postings(box)}) == 1
+
+
+def test_a_waiting_entry_is_replaced(tmp_path: Path) -> None:
+    """A new send takes over what waits: its id and its mark stay, the text is the new one; its digest holds."""
+    board = Board([LATER])
+    old = planned(kind_of(board))
+    with pytest.raises(TrackerError):
+        post(old, tmp_path)
+    new = send.settled(planned(kind_of(board), body="Better.\n"), tmp_path, outbox=tmp_path)
+    assert new.entry.id == old.entry.id
+    assert new.entry.content.steps[0].mark == old.entry.content.steps[0].mark
+    assert post(new, tmp_path).state == "posted"
+    ((_, body),) = board.posts
+    assert body.startswith("Better.")
+    assert read(tmp_path, old.entry.id).content == new.entry.content
+
+
+def test_an_entry_that_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    """Two who take over the same entry: the second one posts nothing."""
+    board = Board([LATER, LATER])
+    with pytest.raises(TrackerError):
+        post(planned(kind_of(board)), tmp_path)
+    one, other = (
+        send.settled(planned(kind_of(board), body=body), tmp_path, outbox=tmp_path) for body in ("One.\n", "Other.\n")
+    )
+    with pytest.raises(TrackerError):
+        post(one, tmp_path)
+    with pytest.raises(UsageError, match="meanwhile"):
+        post(other, tmp_path)
+    assert board.posts == []
+
+
+def test_an_old_entry_is_not_sent_after_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits of a session that was posted there by somebody else is refused, and named to be dropped."""
+    board = Board([LATER])
+    plan = planned(kind_of(board))
+    with pytest.raises(TrackerError):
+        post(plan, tmp_path)
+    keep(tmp_path, msgspec.structs.replace(plan.entry, url="https://board.example/9", item="9"))
+    with pytest.raises(UsageError) as caught:
+        again(plan, tmp_path, monkeypatch)
+    assert "https://board.example/9" in caught.value.message
+    assert f"drop {plan.entry.id}" in caught.value.hint
+    assert board.posts == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_a_session_that_cannot_be_written_is_posted_all_the_same(tmp_path: Path) -> None:
+    """The post stands, and a warning says that the session does not tell of it."""
+    folder = tmp_path / "session"
+    folder.mkdir(0o500)
+    said: list[str] = []
+    plan = planned(kind_of(Board()))
+    entry = send.post(plan, folder, environment={}, outbox=tmp_path / "box", report=lambda words: said.append(words.en))
+    assert entry.state == "posted"
+    assert any("does not say so" in words for words in said)
+
+
+@pytest.mark.parametrize("kind", ["github", "gitlab", "jira"])
+def test_a_full_ticket_is_one_post(kind: str) -> None:
+    """A body as long as its layout lets it become fits into one post with its mark, its file and what names it."""
+    tracker, address = registry.place_of({"jira": "jira+https://h.example/OPS"}.get(kind, f"{kind}:o/r"))
+    limit = renderer(tracker.formats[0]).limit
+    assert limit is not None
+    assert limit <= tracker.limit
+    whole = Attachment(WHOLE_NAME, "text/plain", b"\x00")
+    full = ready(whole, body="x" * (limit - SENDER_ROOM), format=tracker.formats[0])
+    steps = send.plan(full, tracker, address, now=0.0).entry.content.steps
+    assert [step.action for step in steps if step.action != "attach"] == ["create"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import email.utils
+import logging
 import socket
 import traceback
 
@@ -128,3 +129,16 @@ def test_retry_after_is_read_in_both_forms() -> None:
 def test_a_missing_library_is_told() -> None:
     """The error names the extra that brings the library."""
     assert "slime-runbook[trackers]" in missing("PyGithub").hint
+
+
+def test_what_a_library_logs_is_not_heard(caplog: pytest.LogCaptureFixture) -> None:
+    """A library that logs a server's words, with the token that the server echoes, is silent; afterwards logs work."""
+
+    def call() -> str:
+        logging.error("the server said: %s", "Bearer tok_secret")  # noqa: LOG015 - as the library does it
+        return "done"
+
+    assert guarded(call, "there", Veil([]), lambda _: None, "TOKEN") == "done"
+    assert "tok_secret" not in caplog.text
+    logging.getLogger("after").error("heard again")
+    assert "heard again" in caplog.text

@@ -71,10 +71,9 @@ async def test_a_slow_probe_shows_its_own_progress_and_is_cancelled() -> None:
             assert "still running" in text
             assert "loaves" in text
             assert "s cancels" in text
-            began = time.monotonic()
             await pilot.press("question_mark")
             assert isinstance(app.screen, Keys)
-            assert time.monotonic() - began < 1.0
+            assert ("", "kitchen.slow") in desk.jobs(), "the keys are shown while the probe still runs"
             await pilot.press("escape", "s")
             await settle(pilot, 5)
             assert "cancelled" in drawn(app)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -16,9 +17,11 @@ from textual.widgets import TextArea
 
 from runbook.session import events as ev
 from runbook.session.desk import Desk
+from runbook.session.following import Follower
 from runbook.session.journal import JOURNAL, read
-from runbook.session.lock import holder_of
+from runbook.session.lock import LOCK, holder_of
 from runbook.session.opening import follow_session, new_session, open_or_follow, open_session, take_over
+from runbook.text import Text
 from runbook.tui import handing
 from runbook.tui.actions import of_scopes
 from runbook.tui.app import RunbookApp
@@ -55,6 +58,11 @@ def a_reader(desk: Desk) -> Desk:
     other = open_or_follow(kitchen.catalog(), desk.folder)
     assert other.reads
     return other
+
+
+def words_of(app: RunbookApp) -> str:
+    """Return what the screen says, without borders, however its lines are broken."""
+    return " ".join("".join(" " if "\u2500" <= sign <= "\u259f" else sign for sign in drawn(app)).split())
 
 
 def head(app: RunbookApp) -> str:
@@ -102,7 +110,7 @@ async def test_keys_that_would_write_say_why_not(first: Desk, key: str) -> None:
         records = len(read(first.folder)[0])
         screens = len(app.screen_stack)
         await pilot.press(key)
-        await until(pilot, lambda: "t takes it over" in drawn(app))
+        await until(pilot, lambda: "t takes it over" in words_of(app))
         assert len(app.screen_stack) == screens
         assert len(read(first.folder)[0]) == records
         assert app.handing.unwritten == []
@@ -138,7 +146,7 @@ async def test_taking_over_asks_first_and_then_writes(first: Desk) -> None:
         await known(app, pilot)
         await pilot.press("t")
         assert isinstance(app.screen, Choose)
-        said = " ".join(drawn(app).replace("│", " ").split())
+        said = words_of(app)
         assert "Take this session over from ann on" in said
         assert "Last change" in said
         await pilot.press("enter")  # the choice that the cursor rests on changes nothing
@@ -181,6 +189,49 @@ async def test_who_is_taken_over_is_told_and_reads_on(first: Desk) -> None:
         await until(pilot, lambda: "Not written" in drawn(app) and "note: ab" in drawn(app))
         second.close()
         assert first.reads
+
+
+async def test_a_lock_that_cannot_be_read_is_said_and_the_watch_goes_on(first: Desk) -> None:
+    """An error of the disk makes nobody a reader; a session that is then really taken over is noticed all the same."""
+    app = RunbookApp(first, "bread")
+    async with app.run_test(notifications=True, size=(100, 30)) as pilot:
+        await settle(pilot)
+        lock = Path(first.folder) / LOCK
+        os.rename(lock, f"{lock}.aside")
+        lock.mkdir()
+        await until(pilot, lambda: "cannot be seen" in words_of(app))
+        assert not first.reads
+        lock.rmdir()
+        os.rename(f"{lock}.aside", lock)
+        second = follow_session(kitchen.catalog(), first.folder)
+        take_over(second, holder_of(first.folder))
+        await until(pilot, lambda: "read only" in head(app))
+        second.close()
+
+
+async def test_the_watch_outlives_what_the_disk_raises(first: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader's first look may fail as the system fails: it is said, and the next look brings the session."""
+    turns = iter([OSError(errno.ESTALE, os.strerror(errno.ESTALE))])
+
+    def follower(folder: str) -> Follower:
+        for error in turns:
+            raise error
+        return Follower(folder)
+
+    reader = a_reader(first)
+    monkeypatch.setattr(handing, "Follower", follower)
+    app = RunbookApp(reader, "bread")
+    async with app.run_test(notifications=True, size=(100, 30)) as pilot:
+        await until(pilot, lambda: "Stale file handle" in words_of(app))
+        await known(app, pilot)
+    reader.close()
+
+
+def test_how_long_ago_is_said_in_both_languages() -> None:
+    """Seconds up to two minutes, then minutes; a clock that is behind gives none."""
+    assert handing._ago(119.9) == Text("119 s", "119 秒")
+    assert handing._ago(120) == Text("2 min", "2 分钟")
+    assert handing._ago(-3) == Text("0 s", "0 秒")
 
 
 async def test_an_answer_that_comes_too_late_is_said(first: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runbook.flow.model import Flow, Node
+from runbook.session.state import SessionState
 from runbook.text import Text
-from runbook.tui.outline import outline, visible
+from runbook.tui.outline import came_from, home, outline, visible
+from runbook.walk import By, Step, Walk
 from tests.runbook.tui.kitchen import FLOW
 
 X = Text("x", "x")
@@ -71,3 +73,16 @@ def test_every_reachable_node_is_drawn_exactly_once(data: st.DataObject) -> None
     assert len({line.key for line in lines}) == len(lines)
     full = {line.node: place for place, line in enumerate(lines) if not line.again}
     assert all(full[line.parent] < place for place, line in enumerate(lines) if line.parent)
+
+
+def test_an_end_below_several_checks_stands_where_the_walk_came_from() -> None:
+    """Its home is the line below the check that was answered so; below the first one where no way leads there."""
+    flow = graph({"a": {"died": "dead", "on": "b"}, "b": {"died": "dead", "on": "c"}, "c": {"x": "dead"}, "dead": {}})
+    lines = outline(flow)
+    walked = Walk("f", (Step("a", "on", By.PERSON, "ann"), Step("b", "died", By.PERSON, "ann")))
+    for walk, parent, below in ((walked, "b", "b"), (Walk("f"), "", "a")):
+        ways = came_from(flow, SessionState(walks={"f": walk}), ("dead",))
+        assert ways.get("dead", "") == parent
+        line = lines[home(lines, "dead", parent)]
+        assert (line.node, line.parent) == ("dead", below)
+    assert home(lines, "nowhere", "") == -1

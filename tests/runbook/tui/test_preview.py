@@ -22,6 +22,7 @@ from runbook.ticket.preview import Line, Mark
 from runbook.ticket.redact import Identity
 from runbook.tui.app import RunbookApp
 from runbook.tui.dialogs import Choose, Export, Written
+from runbook.tui.leaving import inside
 from runbook.tui.preview import PreviewScreen
 from runbook.tui.preview_rows import Shown, detail, find, marked, next_hidden, preview_rows, summary
 from runbook.tui.rows import LazyRows, Row
@@ -131,7 +132,7 @@ async def test_a_dropped_line_does_not_leave_and_can_be_taken_back(tmp_path: Pat
             before = screen.rows.cursor
             await pilot.press("space")
             await settle(pilot)
-            assert screen.rows.cursor == before + 1
+            assert screen.rows.cursor == before
             assert "left out" in drawn(app)
             kept = tmp_path / "choices.json"
             assert json.loads(kept.read_text())["drop"] == [line.text]
@@ -352,8 +353,10 @@ async def test_what_another_command_chose_meanwhile_is_seen(tmp_path: Path) -> N
             assert screen.dropped == {"/kitchen"}
 
 
-async def test_somebody_who_only_reads_leaves_the_session_as_it_is(tmp_path: Path) -> None:
-    """A reader drops and writes for themselves: the ticket lies elsewhere, and the session's folder is as it was."""
+async def test_somebody_who_only_reads_leaves_the_session_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader drops and writes for themselves: the ticket lies where they stand, the session's folder is as it was."""
     first = new_session(kitchen.catalog(), str(tmp_path))
     first.begin("/kitchen")
     first.append(items())
@@ -362,11 +365,16 @@ async def test_somebody_who_only_reads_leaves_the_session_as_it_is(tmp_path: Pat
     assert reader.reads
     before = files_of(first.folder)
     app = RunbookApp(reader)
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
     async with app.run_test(notifications=True, size=(160, 30)) as pilot:
         screen = await opened(pilot)
         await go_to(pilot, screen, "ERROR oven: OFF")
         await pilot.press("space", "enter")
         folder, name = os.path.split((await written(pilot))[1])
+        assert folder == str(here)
+        assert os.listdir(here) == [name]
         ticket = files_of(folder)[name].decode()
         assert "ERROR oven: OFF" not in ticket
         assert "oven-off" in ticket
@@ -376,6 +384,35 @@ async def test_somebody_who_only_reads_leaves_the_session_as_it_is(tmp_path: Pat
     reader.close()
     first.close()
     shutil.rmtree(folder)
+
+
+async def test_what_is_kept_nowhere_leaves_the_ticket_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of an opened bundle the ticket goes to the current folder, and its own empty folder goes with the screen."""
+    here, temporary = tmp_path / "here", tmp_path / "temporary"
+    for folder in (here, temporary):
+        folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    with a_desk() as desk:
+        assert desk.folder == ""
+        app = RunbookApp(desk)
+        async with app.run_test(notifications=True, size=(160, 30)) as pilot:
+            await opened(pilot)
+            monkeypatch.chdir(here)  # the kitchen's own files are where the test stood
+            await pilot.press("enter")
+            await written(pilot)
+            assert os.listdir(here) == ["ticket-1.md"]
+            assert not list(temporary.rglob("pseudonyms*"))
+
+
+@pytest.mark.parametrize("place", ["run", "run/below"])
+def test_a_reader_who_stands_in_the_run_leaves_it_as_it_is(tmp_path: Path, place: str) -> None:
+    """A folder of the run is no place for a ticket; one beside it is."""
+    (tmp_path / "run" / "below").mkdir(parents=True)
+    assert inside(str(tmp_path / place), str(tmp_path / "run"))
+    assert not inside(str(tmp_path), str(tmp_path / "run"))
+    assert not inside(str(tmp_path), "")
 
 
 async def test_twenty_thousand_lines_cost_what_the_screen_shows(
