@@ -131,7 +131,7 @@ class Page(Screen[None]):
             left = Content.assemble(left, (dot + view.word("bundle"), ink.warn))
         place = self.where(view)
         if place:
-            room = max(PLACE_LEAST, width - left.cell_length - right.cell_length - len(dot) - 2)
+            room = max(PLACE_LEAST, width - left.cell_length - right.cell_length - len(dot) - 1)
             left = Content.assemble(left, (dot, ink.dim), cut(Content(place), room, view.signs))
         room = width - left.cell_length - right.cell_length - 6
         if root and room > 8:

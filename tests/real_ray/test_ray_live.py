@@ -243,7 +243,7 @@ def test_a_constructor_that_raised_is_told_with_its_exception(url: str) -> None:
     assert word(finding) == "warning:engine-died"
     assert "ValueError: the model path is no folder" in finding.summary.en
     assert word(asked(tasks, url, "engine")) == "warning:failed"
-    assert word(asked(placement, url, "engine")) == "ok:placed"
+    assert word(asked(placement, url, "engine")) == "ok:none"
 
 
 def test_a_killed_node_is_told_and_is_no_trainers_fault(url: str) -> None:
