@@ -108,25 +108,14 @@ class Choose(Dialog):
         self.dismiss(event.key)
 
 
-class Keys(Dialog):
-    """All keys of what has the focus."""
+class Scrolled(Dialog):
+    """A dialog over a text that may be longer than the screen; the keys of a pane scroll it."""
 
-    BINDINGS = [*bindings("node"), Binding("question_mark,q,enter", "leave", "leave", show=False)]  # noqa: RUF012
+    BINDINGS = bindings("node")
 
-    def __init__(self, view: View, scopes: Sequence[str]) -> None:
-        """Show the keys of `scopes`, the nearest first."""
-        super().__init__(view, view.word("help_title"))
-        self._scopes = scopes
-
-    def body(self) -> ComposeResult:
-        """Lay out."""
-        with VerticalScroll():
-            yield Static(id="all-keys", markup=False)
-
-    def on_resize(self) -> None:
-        """Wrap to the new width."""
-        width = min(72, self.app.size.width * 94 // 100) - 8
-        self.query_one("#all-keys", Static).update(keys_text(self.view, self._scopes, width))
+    def on_mount(self) -> None:
+        """Let the keys scroll."""
+        self.query_one(VerticalScroll).focus()
 
     def action_scroll_down(self) -> None:
         """Scroll down."""
@@ -151,6 +140,27 @@ class Keys(Dialog):
     def action_scroll_end(self) -> None:
         """To the end."""
         self.query_one(VerticalScroll).scroll_end(animate=False)
+
+
+class Keys(Scrolled):
+    """All keys of what has the focus."""
+
+    BINDINGS = [Binding("question_mark,q,enter", "leave", "leave", show=False)]  # noqa: RUF012
+
+    def __init__(self, view: View, scopes: Sequence[str]) -> None:
+        """Show the keys of `scopes`, the nearest first."""
+        super().__init__(view, view.word("help_title"))
+        self._scopes = scopes
+
+    def body(self) -> ComposeResult:
+        """Lay out."""
+        with VerticalScroll():
+            yield Static(id="all-keys", markup=False)
+
+    def on_resize(self) -> None:
+        """Wrap to the new width."""
+        width = min(72, self.app.size.width * 94 // 100) - 8
+        self.query_one("#all-keys", Static).update(keys_text(self.view, self._scopes, width))
 
 
 class Export(Choose):

@@ -9,16 +9,15 @@ from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from runbook.tui.actions import bindings
-from runbook.tui.dialogs import Dialog
+from runbook.tui.dialogs import Scrolled
 from runbook.tui.notetext import where_text
 from runbook.tui.view import View
 
 
-class Where(Dialog):
+class Where(Scrolled):
     """Shows and changes nothing."""
 
-    BINDINGS = [*bindings("node"), Binding("i,q,enter", "leave", "leave", show=False)]  # noqa: RUF012
+    BINDINGS = [Binding("i,q,enter", "leave", "leave", show=False)]  # noqa: RUF012
     DEFAULT_CSS = """
     Where > Vertical { width: 104; }
     """
@@ -33,35 +32,7 @@ class Where(Dialog):
         with VerticalScroll():
             yield Static(id="where", markup=False)
 
-    def on_mount(self) -> None:
-        """Let the keys scroll."""
-        self.query_one(VerticalScroll).focus()
-
     def on_resize(self) -> None:
         """Wrap to the new width."""
         width = min(104, self.app.size.width * 94 // 100) - 8
         self.query_one("#where", Static).update(where_text(self.view, self._unwritten, width))
-
-    def action_scroll_down(self) -> None:
-        """Scroll down."""
-        self.query_one(VerticalScroll).scroll_down(animate=False)
-
-    def action_scroll_up(self) -> None:
-        """Scroll up."""
-        self.query_one(VerticalScroll).scroll_up(animate=False)
-
-    def action_page_down(self) -> None:
-        """One page down."""
-        self.query_one(VerticalScroll).scroll_page_down(animate=False)
-
-    def action_page_up(self) -> None:
-        """One page up."""
-        self.query_one(VerticalScroll).scroll_page_up(animate=False)
-
-    def action_scroll_home(self) -> None:
-        """To the top."""
-        self.query_one(VerticalScroll).scroll_home(animate=False)
-
-    def action_scroll_end(self) -> None:
-        """To the end."""
-        self.query_one(VerticalScroll).scroll_end(animate=False)

@@ -20,6 +20,7 @@ HEAD = "Traceback (most recent call last):"
 FRAME = '  File "/root/slime/slime/a.py", line 10, in read'
 FULL = "OSError: [Errno 28] No space left on device"
 SYMBOL = "ImportError: /x/flash_attn_2_cuda.cpython-312-x86_64-linux-gnu.so: undefined symbol: _ZN3c104cuda9SetDeviceEi"
+CUDNN = "RuntimeError: cuDNN version incompatibility: PyTorch was compiled  against (9, 1, 0) but found (8, 9, 2)."
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB."
 
 
@@ -119,28 +120,34 @@ def test_a_consequence_of_memory_or_of_another_exception_is_none(tmp_path: Path)
     """What stands behind a fault that explains it is not told as the cause."""
     crash = f"{ENGINE}[2026-08-21 10:00:00 TP0] Scheduler hit an exception: {HEAD}"
     for before in ((f"{TRAINER}{OOM}",), (crash, f"{ENGINE}ValueError: x")):
-        assert word(ask_text(known_in_log, tmp_path, *before, f"{TRAINER}{SYMBOL}")) == "ok:none"
-    assert word(ask_text(known_in_log, tmp_path, f"{TRAINER}{SYMBOL}", f"{TRAINER}{OOM}")) != "ok:none"
+        assert word(ask_text(known_in_log, tmp_path, *before, f"{TRAINER}{CUDNN}")) == "ok:none"
+    assert word(ask_text(known_in_log, tmp_path, f"{TRAINER}{CUDNN}", f"{TRAINER}{OOM}")) != "ok:none"
+
+
+def test_an_import_that_failed_counts_only_where_nobody_caught_it(tmp_path: Path) -> None:
+    """Programs try packages that need not be there and print why one was not: the line alone ended nothing."""
+    assert word(ask_text(known_in_log, tmp_path, SYMBOL)) == "unknown"
+    assert word(ask_text(known_in_log, tmp_path, "Process P-1:", HEAD, FRAME, SYMBOL)) == "problem:environment-broken"
 
 
 def test_another_exception_before_leaves_a_lone_line_open(tmp_path: Path) -> None:
     """A line without a traceback of its own is not the cause where an earlier exception may be."""
     other = (f"{TRAINER}{HEAD}", f"{TRAINER}{FRAME}", f"{TRAINER}ValueError: something else")
-    assert word(ask_text(known_in_log, tmp_path, *other, f"{ENGINE}{SYMBOL}")) == "unknown"
-    assert word(ask_text(known_in_log, tmp_path, f"{ENGINE}{SYMBOL}", *other)) == "problem:environment-broken"
+    assert word(ask_text(known_in_log, tmp_path, *other, f"{ENGINE}{CUDNN}")) == "unknown"
+    assert word(ask_text(known_in_log, tmp_path, f"{ENGINE}{CUDNN}", *other)) == "problem:environment-broken"
 
 
 def test_the_first_of_two_is_the_root(tmp_path: Path) -> None:
     """What comes later is not reported, whatever its cause."""
     gone = "FileNotFoundError: Prompt dataset path '/data/x.jsonl' does not exist."
-    assert word(ask_text(known_in_log, tmp_path, gone, SYMBOL)) == "problem:data-invalid"
-    assert word(ask_text(known_in_log, tmp_path, SYMBOL, gone)) == "problem:environment-broken"
+    assert word(ask_text(known_in_log, tmp_path, gone, CUDNN)) == "problem:data-invalid"
+    assert word(ask_text(known_in_log, tmp_path, CUDNN, gone)) == "problem:environment-broken"
 
 
 def test_of_two_entries_in_one_line_the_one_that_says_more_counts(tmp_path: Path) -> None:
     """A stale handle in a compile cache is the cache's matter, elsewhere the file system's."""
     stale = "OSError: [Errno 116] Stale file handle: '{}'"
-    for path, cause in (("/root/.triton/cache/A/x.so", "inductor-cache-race"), ("/ckpt/iter_1", "storage-failed")):
+    for path, cause in (("/home/me/.triton/cache/A/x.so", "inductor-cache-race"), ("/ckpt/iter_1", "storage-failed")):
         lines = ("Process P-1:", HEAD, FRAME, stale.format(path))
         assert word(ask_text(known_in_log, tmp_path, *lines)) == f"problem:{cause}"
 
@@ -155,7 +162,7 @@ def test_an_entry_counts_only_where_it_may_stand(tmp_path: Path) -> None:
 
 def test_an_entry_counts_only_under_the_flags_that_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of its flags must be on, and none of those that must not be."""
-    entry = ASKED.entries()["env-symbol"]
+    entry = ASKED.entries()["env-cudnn"]
     for flags, without, expected in (
         (("colocate", "offload"), (), "problem:environment-broken"),
         (("debug-rollout-only",), (), "ok:none"),
@@ -165,20 +172,20 @@ def test_an_entry_counts_only_under_the_flags_that_it_needs(tmp_path: Path, monk
         changed = {**ASKED.entries(), entry.id: msgspec.structs.replace(entry, flags=flags, without=without)}
         monkeypatch.setattr(Asked, "entries", lambda _, changed=changed: changed)
         rows = table(colocate=True, debug_rollout_only=False, offload=False)
-        assert word(ask_text(known_in_log, tmp_path, *rows, SYMBOL)) == expected
+        assert word(ask_text(known_in_log, tmp_path, *rows, CUDNN)) == expected
         monkeypatch.undo()
 
 
 def test_what_the_job_got_past_is_history(tmp_path: Path) -> None:
     """Two further rollouts behind a line make it a warning that confirms nothing."""
-    finding = ask_text(known_in_log, tmp_path, SYMBOL, *(rollout(number, raw_reward=0.5) for number in range(3)))
+    finding = ask_text(known_in_log, tmp_path, CUDNN, *(rollout(number, raw_reward=0.5) for number in range(3)))
     assert word(finding) == "warning:none"
 
 
 @pytest.mark.parametrize("quote", ["> ", MANAGER, f"{MANAGER}{STAMP}x.py:1 - First rollout sample: ['"])
 def test_what_is_only_told_is_none(quote: str, tmp_path: Path) -> None:
     """A mail's quotation, and the words of a model or tool that the manager prints, are no failure."""
-    assert word(ask_text(known_in_log, tmp_path, f"{quote}{SYMBOL}")) == "ok:none"
+    assert word(ask_text(known_in_log, tmp_path, f"{quote}{CUDNN}")) == "ok:none"
 
 
 @pytest.mark.parametrize("name", HEALTHY)

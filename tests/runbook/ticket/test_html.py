@@ -11,18 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runbook.finding import Citation, Curve, Finding, Grid, Plot, Proposal, Table, Verdict
-from runbook.session import events as ev
-from runbook.session.state import SessionState, fold
-from runbook.text import Text
+from runbook.session.state import SessionState
 from runbook.ticket import html_style
 from runbook.ticket.export import finish
 from runbook.ticket.markup import readable
 from runbook.ticket.redact import Identity, redact_transcript
 from runbook.ticket.renderers import renderer
 from tests.helpers import HOSTILE, is_safe
+from tests.runbook.ticket.hostile import hostile_state
 from tests.runbook.ticket.sample import (
-    FLOWS,
     drawn_finding,
     drawn_state,
     open_state,
@@ -190,31 +187,10 @@ EVIL = (
 )
 
 
-def _hostile(words: str) -> SessionState:
-    text = Text(words, words)
-    curve = Curve(words, ((0.0, 1.0), (1.0, None)))
-    finding = Finding(
-        Verdict.PROBLEM,
-        "ima",
-        text,
-        (Citation(f"/r/{words[:200]}", 3, 9, words[:400], 2, 1795976278.0),),
-        tables=(Table(text, (words, "b"), ((words, "|"), (words, words))),),
-        grids=(Grid(text, (words,), (words,), (words,), ((words, text, words),)),),
-        proposals=(Proposal("x.patch", words, f"+{words}\n-{words}"),),
-        plots=(Plot(text, words, words, (curve, curve), ((0.0, text),), ((1.0, text),)),),
-        settle_with=text,
-        probe="cuda.fault",
-    )
-    state = walked_state()
-    for event in (ev.Found(finding), ev.Noted(words, words[:30])):
-        state = fold(state, ev.Record(0, 1795978000.0, event), FLOWS)
-    return state
-
-
 @pytest.mark.parametrize("words", EVIL, ids=range(len(EVIL)))
 def test_hostile_text_changes_nothing_but_the_words(words: str) -> None:
     """Markup, quotes, comments, control and bidi characters in every place leave only text behind."""
-    html = _html(_hostile(words))
+    html = _html(hostile_state(words))
     seen = _seen(html)
     assert seen.headings == HEADINGS
     assert seen.links == [LINK]
@@ -227,7 +203,7 @@ def test_hostile_text_changes_nothing_but_the_words(words: str) -> None:
 @settings(max_examples=30, deadline=None)
 def test_any_text_keeps_the_structure(words: str) -> None:
     """Any Unicode text in every place leaves headings, links, elements and attributes as they are."""
-    seen = _seen(renderer("html").render(sample(_hostile(words))).decode())
+    seen = _seen(renderer("html").render(sample(hostile_state(words))).decode())
     assert seen.headings == HEADINGS
     assert seen.links == [LINK]
 
