@@ -227,9 +227,10 @@ def _fixed(make: Speaker, width: int | None) -> str:
     return said(cut(words, max(room, QUESTION)))
 
 
-def _first(words: str) -> str:
-    """Return the first sentence of some words."""
-    return _SENTENCE.split(words, maxsplit=1)[0]
+def _begins(words: str) -> list[str]:
+    """Return some words, then ever fewer of their sentences, the first one last."""
+    ends = [match.start() for match in _SENTENCE.finditer(words)]
+    return [words, *(words[:end] for end in reversed(ends))]
 
 
 def _fitting(width: int | None, whole: str, *shorter: str) -> str:
@@ -247,11 +248,11 @@ def _next(make: Speaker, width: int | None) -> str:
     if flow is None or not steps or flow.nodes[node].kind != "experiment":
         words = todo.words or (todo.actions[0].say if todo.actions else "")
         if words and todo.title == make.word("next.fix", title=title(make)):  # the first line has that title already
-            ways = [make.word("next.fix", title=said) for said in (words, _first(words))]
+            ways = [make.word("next.fix", title=said) for said in _begins(words)]
             return _fitting(width, *(_say(make, "next", title=way) for way in ways))
         stop = "" if todo.title.endswith(("?", "？", ".", "。")) else "。" if make.language == "zh" else "."
-        ways = [f"{todo.title}{stop} {said}" for said in (words, _first(words))] if words else [todo.title]
-        ways += [_first(words)] if words else []
+        ways = [f"{todo.title}{stop} {said}" for said in _begins(words)] if words else [todo.title]
+        ways += _begins(words)[-1:] if words else []
         return _fitting(width, *(_say(make, "next", title=way) for way in ways))
     key = (flow.flow, node)
     if key in make.state.attached:

@@ -17,7 +17,7 @@ from runbook.ticket.build import transcript
 from runbook.ticket.parts import Speaker
 from runbook.ticket.story import next_action
 from runbook.walk import By
-from runbook.whereabouts import WIDTH, cut, note_head, whereabouts
+from runbook.whereabouts import WIDTH, _begins, cut, note_head, whereabouts
 from tests.helpers import hostile_text, is_safe
 from tests.runbook.ticket import sample
 
@@ -185,3 +185,10 @@ def test_the_first_sentence_of_the_next_action_goes_before_all_else() -> None:
     report = state.report(flows.values(), VOCABULARY)
     assert whereabouts(state, report, flows, VOCABULARY)[3] == f"Next: Fix: {first} …"
     assert "flour may be bad" in whereabouts(state, report, flows, VOCABULARY, width=240)[3]
+
+
+def test_words_are_shortened_by_whole_sentences() -> None:
+    """Where not all fits, as many sentences as fit are told, not only the first."""
+    said = "It is broken. Mend it with glue. Wait an hour."
+    assert _begins(said) == [said, "It is broken. Mend it with glue.", "It is broken."]
+    assert _begins("坏了。用胶水修好。等一小时。")[-1] == "坏了。"
